@@ -1,0 +1,1 @@
+//! Everything that runs in tract, and the model packs it comes from.

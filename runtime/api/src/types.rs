@@ -1,0 +1,154 @@
+//! The nouns: what a record is, who a speaker is, what an answer rests on.
+//!
+//! These types are also what the store keeps, so a field added here is a change
+//! of the file format as well as of the wire format.
+
+use alloc::{string::String, vec::Vec};
+use serde::{Deserialize, Serialize};
+
+/// Names one record for ever; ids grow monotonically and are never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RecordId(pub u64);
+
+/// Names one voice that the tracker tells apart; ids are never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SpeakerId(pub u32);
+
+/// Names one session: a stretch of recording that began at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(pub u32);
+
+/// One session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Its name, unique in a store; a file's stem or a date where nobody chose one.
+    pub name: String,
+    /// When it began, in milliseconds since the Unix epoch.
+    pub started_unix_ms: i64,
+}
+
+/// A speaker or an addressee with the confidence of that attribution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attribution {
+    /// Who; `None` is "unknown", which is an answer and not an error.
+    pub speaker: Option<SpeakerId>,
+    /// Cosine similarity to the best stored voice, from -1 to 1; kept for
+    /// unknown speakers too.
+    pub score: f32,
+}
+
+/// Something shown or shared while a turn was spoken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// What it is, for example `image`.
+    pub kind: String,
+    /// What it shows, in words.
+    pub caption: String,
+}
+
+/// One turn made durable: who said what to whom, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its id, in the order of acknowledgement.
+    pub id: RecordId,
+    /// The session it was said in.
+    pub session: SessionId,
+    /// Start within the session, in milliseconds.
+    pub start_ms: u64,
+    /// End within the session, in milliseconds.
+    pub end_ms: u64,
+    /// Wall clock at the start, in milliseconds since the Unix epoch.
+    pub unix_ms: i64,
+    /// Who spoke.
+    pub speaker: Attribution,
+    /// Who was spoken to; empty when unknown.
+    pub addressees: Vec<Attribution>,
+    /// What was said.
+    pub text: String,
+    /// What was shown with it.
+    pub attachments: Vec<Attachment>,
+}
+
+/// One voice that the hub has learned to tell apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Speaker {
+    /// Its id.
+    pub id: SpeakerId,
+    /// The name a person gave it.
+    pub name: Option<String>,
+    /// Records attributed to it and still kept.
+    pub records: u64,
+    /// When it was first heard, in milliseconds since the Unix epoch.
+    pub first_heard_unix_ms: i64,
+    /// When it was last heard, in milliseconds since the Unix epoch.
+    pub last_heard_unix_ms: i64,
+}
+
+/// The three parts of a 3W score (PERSIST section 2.2): a part is the weighted
+/// dot product of one block of the query with that block of the key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PartialScores {
+    /// Speaker block.
+    pub who: f32,
+    /// Semantic block.
+    pub what: f32,
+    /// Temporal block.
+    pub when: f32,
+}
+
+impl PartialScores {
+    /// The joint score: the sum of the weighted parts.
+    pub fn total(&self) -> f32 {
+        self.who + self.what + self.when
+    }
+}
+
+/// One record that supports an answer, and why it ranked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The record.
+    pub record: Record,
+    /// The name of its session.
+    pub session_name: String,
+    /// The name of its speaker, where one is known.
+    pub speaker_name: Option<String>,
+    /// Its weighted partial scores.
+    pub scores: PartialScores,
+}
+
+/// How long the steps of one answer took, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AskTimings {
+    /// Speech recognition and voiceprint of a spoken question; 0 for a typed one.
+    pub listen_ms: f32,
+    /// Embedding of the question.
+    pub embed_ms: f32,
+    /// Scoring of all keys and selection of the best.
+    pub score_ms: f32,
+    /// Reading the records and wording the answer.
+    pub answer_ms: f32,
+}
+
+/// An answer with what it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The question as it was understood.
+    pub question: String,
+    /// Who asked.
+    pub asker: Attribution,
+    /// The asker's name, where one is known.
+    pub asker_name: Option<String>,
+    /// The answer in words.
+    pub text: String,
+    /// Whether the evidence was strong enough to answer at all.
+    pub answered: bool,
+    /// The supporting records, best first.
+    pub evidence: Vec<Evidence>,
+    /// Where the time went.
+    pub timings: AskTimings,
+}

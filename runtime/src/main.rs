@@ -1,0 +1,2 @@
+//! The program on the device.
+fn main() {}

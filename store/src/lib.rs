@@ -1,0 +1,1 @@
+//! The memory on disk: records, retrieval keys, voiceprints and people.

@@ -1,0 +1,1 @@
+//! Episodes, metrics, the demo and the evaluations.

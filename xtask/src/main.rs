@@ -1,0 +1,2 @@
+//! One door for every chore of the project.
+fn main() {}
