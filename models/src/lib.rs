@@ -4,5 +4,11 @@
 //! run by one caller at a time. Models are `Send`, start no threads and keep no
 //! files open.
 
+mod graph;
 pub mod manifest;
 pub mod pack;
+pub mod parity;
+pub mod vad;
+pub mod voiceprint;
+
+pub use graph::{GraphError, LoadError};
