@@ -145,9 +145,10 @@ pub struct Answer {
     pub asker_name: Option<String>,
     /// The answer in words.
     pub text: String,
-    /// Whether the evidence was strong enough to answer at all.
-    pub answered: bool,
-    /// The supporting records, best first.
+    /// The records that the answer rests on; empty when the evidence was too
+    /// weak to answer at all.
+    pub support: Vec<RecordId>,
+    /// The records that were considered, best first.
     pub evidence: Vec<Evidence>,
     /// Where the time went.
     pub timings: AskTimings,
