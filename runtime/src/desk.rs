@@ -7,7 +7,7 @@ use earwitness_api::{
     message::{Ask, ErrorCode, MAX_QUESTION_SAMPLES, Question, Request, Response, SpeakerRef},
     types::{Answer, Record, RecordFilter, Speaker, SpeakerId},
 };
-use earwitness_store::{ReadError, Store};
+use earwitness_store::{StorageError, Store};
 
 use crate::{
     hub::{Hub, HubError},
@@ -49,9 +49,9 @@ fn try_answer(store: &Store, request: Request) -> Result<Response, Box<dyn std::
     })
 }
 
-fn list(store: &Store, filter: RecordFilter) -> Result<Vec<Record>, ReadError> {
+fn list(store: &Store, filter: RecordFilter) -> Result<Vec<Record>, StorageError> {
     let limit = filter.limit.unwrap_or(MAX_RECORDS).min(MAX_RECORDS);
-    store.records(&RecordFilter { limit: Some(limit), ..filter })
+    store.records(RecordFilter { limit: Some(limit), ..filter })
 }
 
 /// Answers a question.

@@ -16,7 +16,7 @@ use earwitness_models::{
     vad::{SpeechDetector, VadError},
     voiceprint::{VoiceprintEncoder, VoiceprintError},
 };
-use earwitness_store::{AppendError, KeyLayout, OpenError, ReadError, Store};
+use earwitness_store::{AppendError, OpenError, QueryError, SessionError, StorageError, Store};
 
 use crate::{
     answer::Answerer,
@@ -50,9 +50,15 @@ pub enum HubError {
     /// A record could not be made durable.
     #[error(transparent)]
     Append(#[from] AppendError),
+    /// A session could not begin.
+    #[error(transparent)]
+    Session(#[from] SessionError),
     /// The store could not be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Storage(#[from] StorageError),
+    /// The memory was written with other models.
+    #[error(transparent)]
+    Query(#[from] QueryError),
     /// Sound could not be had.
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -94,13 +100,8 @@ impl Hub {
         let voiceprint = VoiceprintEncoder::load(&packs.voiceprint)?;
         let recognizer = asr::load(&packs.asr)?;
         let embedder = TextEmbedder::load(&packs.embed)?;
-        let layout = KeyLayout {
-            semantic: embedder.dim() as u16,
-            speaker: voiceprint.dim() as u16,
-            temporal: 0,
-        };
         Ok(Self {
-            store: Store::open(store, layout)?,
+            store: Store::open(store)?,
             options,
             attribute: AttributeOptions::new(voiceprint.thresholds()),
             voiceprint: Mutex::new(voiceprint),

@@ -11,7 +11,7 @@ use std::{
 
 use earwitness_api::types::{Record, Session};
 use earwitness_models::{asr::AsrError, vad::SpeechDetector, voiceprint::VoiceprintError};
-use earwitness_store::{Key, NewRecord};
+use earwitness_store::{Block, Key, NewRecord};
 
 use crate::{
     attribute::attribute,
@@ -123,7 +123,7 @@ impl<'h> Listener<'h> {
         self.account.stages.book(Stage::Embed, audio, started);
 
         let started = Instant::now();
-        let voices = self.hub.store.voices();
+        let voices = self.hub.store.voices()?;
         let speaking = attribute(&voices, &voiceprint, segment.speech_ms, &self.hub.attribute);
         let start_ms = self.offset_ms + segment.start_ms();
         let record = self.hub.store.append(NewRecord {
@@ -135,8 +135,11 @@ impl<'h> Listener<'h> {
             addressees: Vec::new(),
             text,
             attachments: Vec::new(),
-            key: Key::quantize(&semantic, &voiceprint, &[]),
-            voiceprint: Some(voiceprint),
+            key: Key {
+                semantic: Block::quantize(&semantic),
+                speaker: Block::quantize(&voiceprint),
+                temporal: Block::default(),
+            },
         })?;
         self.account.stages.book(Stage::Write, audio, started);
         Ok(Some(record))

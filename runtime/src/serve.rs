@@ -40,7 +40,6 @@ pub struct Daemon {
     started: Instant,
     clients: AtomicUsize,
     listening: AtomicBool,
-    writable: AtomicBool,
     subscribers: Mutex<Vec<SyncSender<Record>>>,
 }
 
@@ -52,7 +51,6 @@ impl Daemon {
             started: Instant::now(),
             clients: AtomicUsize::new(0),
             listening: AtomicBool::new(false),
-            writable: AtomicBool::new(true),
             subscribers: Mutex::default(),
         }
     }
@@ -65,11 +63,6 @@ impl Daemon {
     /// Says whether sound is coming in.
     pub fn set_listening(&self, listening: bool) {
         self.listening.store(listening, Ordering::Relaxed);
-    }
-
-    /// Says whether the last record could be written.
-    pub fn set_writable(&self, writable: bool) {
-        self.writable.store(writable, Ordering::Relaxed);
     }
 
     /// Tells every subscriber of a record that is now durable.
@@ -94,16 +87,16 @@ impl Daemon {
         }
     }
 
-    fn status(&self) -> Result<Response, earwitness_store::ReadError> {
+    fn status(&self) -> Result<Response, earwitness_store::StorageError> {
         let stats = self.hub.store().stats()?;
         Ok(Response::Status(Status {
             uptime_ms: self.started.elapsed().as_millis() as u64,
             listening: self.listening.load(Ordering::Relaxed),
-            writable: self.writable.load(Ordering::Relaxed),
+            writable: stats.writable,
             sessions: stats.sessions,
             records: stats.records,
             speakers: stats.speakers,
-            store_bytes: stats.file_bytes,
+            store_bytes: stats.bytes,
         }))
     }
 }

@@ -4,6 +4,7 @@
 //! A block stands for the real vector `scale * values`. A block whose scale is 0
 //! stands for "not known" and scores 0 against everything.
 
+use earwitness_dsp::quantize::quantize_i8;
 use serde::{Deserialize, Serialize};
 
 /// The largest scale of a block. With it every score is a finite number.
@@ -44,6 +45,13 @@ pub struct Block {
 }
 
 impl Block {
+    /// The closest block to a vector of finite numbers.
+    pub fn quantize(vector: &[f32]) -> Self {
+        let mut values = vec![0; vector.len()];
+        let scale = quantize_i8(vector, &mut values);
+        Self { scale, values }
+    }
+
     /// The block of something that is not known.
     pub fn unknown(dim: u16) -> Self {
         Self {

@@ -68,6 +68,7 @@ impl Store {
 
 fn passes(filter: &RecordFilter, record: &Record) -> bool {
     filter.session.is_none_or(|id| record.session == id)
+        && filter.after.is_none_or(|id| record.id > id)
         && filter
             .speaker
             .is_none_or(|id| record.speaker.speaker == Some(id))

@@ -96,6 +96,8 @@ pub struct RecordFilter {
     pub session: Option<SessionId>,
     /// Only what this speaker said.
     pub speaker: Option<SpeakerId>,
+    /// Only records with a higher id: where to go on after a limit was reached.
+    pub after: Option<RecordId>,
     /// Only from this moment on, in milliseconds since the Unix epoch.
     pub from_unix_ms: Option<i64>,
     /// Only before this moment, in milliseconds since the Unix epoch.

@@ -15,7 +15,7 @@ pub mod reconcile;
 
 use earwitness_dsp::dot::dot_f32;
 use earwitness_models::voiceprint::Thresholds;
-use earwitness_store::{Speaking, Voice};
+use earwitness_store::{Learned, Speaking, Voice};
 
 /// How turns are matched to voices.
 #[derive(Clone, Copy, Debug)]
@@ -57,16 +57,23 @@ pub fn attribute(
     options: &AttributeOptions,
 ) -> Speaking {
     let learns = speech_ms >= options.min_learn_ms;
+    let learned = |centroid| Learned { centroid, embedding: embedding.to_vec() };
     let best = best_match(voices, embedding);
     match best {
         Some((voice, score)) if score >= options.match_at => Speaking::Known {
             id: voice.speaker,
             score,
-            centroid: (learns && score >= options.update_at)
-                .then(|| moving_average(&voice.centroid, embedding, options.alpha)),
+            learned: (learns && score >= options.update_at)
+                .then(|| learned(moving_average(&voice.centroid, embedding, options.alpha))),
         },
-        _ if learns => Speaking::New { centroid: embedding.to_vec() },
-        _ => Speaking::Unknown { score: best.map_or(0.0, |(_, score)| score) },
+        _ => {
+            let score = best.map_or(0.0, |(_, score)| score);
+            if learns {
+                Speaking::New { score, learned: learned(embedding.to_vec()) }
+            } else {
+                Speaking::Unknown { score }
+            }
+        }
     }
 }
 

@@ -34,7 +34,7 @@ impl Backend {
                 "there is no memory at {}; take in a recording with `earwitness ingest`, or name another with --store",
                 store.display()
             ),
-            None => Ok(Self::Store(Box::new(Store::open_existing(&store)?))),
+            None => Ok(Self::Store(Box::new(Store::open(&store)?))),
         }
     }
 

@@ -76,12 +76,13 @@ fn memory(common: &Common) -> Finding {
 }
 
 fn check_store(path: &Path) -> Result<String, String> {
-    let store = Store::open_existing(path).map_err(|error| error.to_string())?;
+    let store = Store::open(path).map_err(|error| error.to_string())?;
     let findings = store.verify().map_err(|error| error.to_string())?;
     match findings.first() {
         Some(first) => Err(format!(
-            "{} findings, the first: {first}; see `earwitness memory verify`",
-            findings.len()
+            "{} findings, the first: {}; see `earwitness memory verify`",
+            findings.len(),
+            first.detail
         )),
         None => store
             .stats()

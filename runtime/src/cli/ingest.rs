@@ -168,7 +168,7 @@ impl Ingest<'_> {
             newest_first: true,
             ..RecordFilter::default()
         };
-        store.records(&last).ok().and_then(|records| records.first().map(|r| r.end_ms)).unwrap_or(0)
+        store.records(last).ok().and_then(|records| records.first().map(|r| r.end_ms)).unwrap_or(0)
     }
 }
 

@@ -161,9 +161,12 @@ fn verify(common: &Common) -> anyhow::Result<()> {
     };
     let findings = store.verify()?;
     if common.json {
-        print::json(&serde_json::json!({ "findings": findings }))?;
+        let details: Vec<&str> = findings.iter().map(|finding| finding.detail.as_str()).collect();
+        print::json(&serde_json::json!({ "findings": details }))?;
     } else {
-        findings.iter().try_for_each(|finding| print::line(finding))?;
+        findings.iter().try_for_each(|finding| {
+            print::line(&format!("{}: {}", finding.invariant, finding.detail))
+        })?;
     }
     ensure!(
         findings.is_empty(),

@@ -123,13 +123,13 @@ fn listen(
             break Ok(());
         }
         match sound.recv_timeout(STOP_POLL) {
-            Ok(Ok(block)) => settle(daemon, listener.push(&block, &mut acknowledge))?,
+            Ok(Ok(block)) => settle(listener.push(&block, &mut acknowledge))?,
             Ok(Err(error)) => break Err(error),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break Ok(()),
         }
     };
-    settle(daemon, listener.finish(&mut acknowledge))?;
+    settle(listener.finish(&mut acknowledge))?;
     tracing::info!("the sound has ended");
     ended?;
     Ok(listener.account().clone())
@@ -137,8 +137,7 @@ fn listen(
 
 /// A record that could not be written (a full disk, say) is lost and said so;
 /// the daemon goes on, and writes again when it can.
-fn settle(daemon: &Daemon, outcome: Result<(), HubError>) -> Result<(), HubError> {
-    daemon.set_writable(!matches!(outcome, Err(HubError::Append(_))));
+fn settle(outcome: Result<(), HubError>) -> Result<(), HubError> {
     match outcome {
         Err(HubError::Append(error)) => {
             tracing::error!(%error, "a turn was not recorded");
