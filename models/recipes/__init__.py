@@ -1,0 +1,1 @@
+"""Recipes: published models in, model packs out."""
