@@ -24,6 +24,8 @@ HERE = Path(__file__).parent
 DEFAULT_FOLDER = HERE.parent / "data" / "household"
 
 MAX_AUDIO_BYTES = 6 * 1024 * 1024
+# Shorter speech tells a voiceprint too little.
+MIN_CLIP_MS = 1200
 LEAD_IN_MS = 500
 PAUSE_MS = (400, 1500)
 SAMPLES_PER_MS = voices.SAMPLE_RATE_HZ // 1000
@@ -129,7 +131,11 @@ def check_household(script: Script, made: dict, folder: Path) -> list[str]:
         for question in made["questions"]
         if is_quotable(question) and not any(question["answer"] in texts[turn] for turn in question["evidence"])
     ]
-    size = sum(clip.stat().st_size for clip in (folder / "audio").iterdir())
+    clips = list((folder / "audio").iterdir())
+    for clip in clips:
+        if soundfile.info(clip).duration * 1000 < MIN_CLIP_MS:
+            problems.append(f"{clip.name} is shorter than {MIN_CLIP_MS} ms")
+    size = sum(clip.stat().st_size for clip in clips)
     if size > MAX_AUDIO_BYTES:
         problems.append(f"the clips take {size} bytes, at most {MAX_AUDIO_BYTES} are allowed")
     if len({person["voice"] for person in script.cast.values()}) < len(script.cast):
