@@ -19,8 +19,9 @@
 /// Samples that one decision is about: 10 ms at 16 kHz.
 pub const VAD_FRAME: usize = 160;
 
-/// Feedback of the high-pass filter: -3 dB at about 130 Hz.
-const HIGH_PASS: f32 = 0.95;
+/// Feedback of a high-pass stage, -3 dB at about 280 Hz: the voice's harmonics
+/// and formants above it tell more than what rumbles below.
+const HIGH_PASS: f32 = 0.9;
 /// Weight of the newest frame in the smoothed power.
 const SMOOTHING: f32 = 0.3;
 /// The floor's memory: this many parts ...
@@ -57,7 +58,7 @@ pub struct EnergyVad {
     margin: f32,
     hangover_frames: u32,
     quiet: f32,
-    filter: HighPass,
+    filters: [HighPass; 2],
     frame_energy: f32,
     frame_filled: usize,
     power: f32,
@@ -73,7 +74,7 @@ impl EnergyVad {
             margin: power(options.margin_db),
             hangover_frames: options.hangover_frames,
             quiet,
-            filter: HighPass::default(),
+            filters: [HighPass::default(); 2],
             frame_energy: 0.0,
             frame_filled: 0,
             power: 0.0,
@@ -87,7 +88,10 @@ impl EnergyVad {
     /// same decisions however it is cut.
     pub fn push(&mut self, samples: &[f32], mut emit: impl FnMut(bool)) {
         for &sample in samples {
-            let filtered = self.filter.next(bounded(sample));
+            let filtered = self
+                .filters
+                .iter_mut()
+                .fold(bounded(sample), |x, filter| filter.next(x));
             self.frame_energy += filtered * filtered;
             self.frame_filled += 1;
             if self.frame_filled == VAD_FRAME {
@@ -126,7 +130,7 @@ fn bounded(sample: f32) -> f32 {
 }
 
 /// One-pole high-pass: y[n] = a (y[n-1] + x[n] - x[n-1]).
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct HighPass {
     x: f32,
     y: f32,
