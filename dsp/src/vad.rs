@@ -12,9 +12,10 @@
 //!
 //! Limits: in loud noise the gate is open for the first two seconds, and for
 //! two seconds after the noise got louder; a steady sound of more than two
-//! seconds (an engine, a held note) becomes the floor. Samples beyond [-1, 1]
-//! are clipped and NaN counts as silence, so that no input can spoil what
-//! follows it.
+//! seconds (an engine, a held note) becomes the floor. It opens some frames
+//! after a soft onset: who cuts sound by it should keep the 100 ms before.
+//! Samples beyond [-1, 1] are clipped and NaN counts as silence, so that no
+//! input can spoil what follows it.
 
 /// Samples that one decision is about: 10 ms at 16 kHz.
 pub const VAD_FRAME: usize = 160;
@@ -43,12 +44,12 @@ pub struct EnergyVadOptions {
 }
 
 impl Default for EnergyVadOptions {
-    /// 8 dB over the floor, floor of -70 dBFS or more, 300 ms of hangover.
+    /// 6 dB over the floor, floor of -70 dBFS or more, 500 ms of hangover.
     fn default() -> Self {
         Self {
-            margin_db: 8.0,
+            margin_db: 6.0,
             quiet_dbfs: -70.0,
-            hangover_frames: 30,
+            hangover_frames: 50,
         }
     }
 }

@@ -15,7 +15,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 
 fn fbank_allocations(fft: impl RealFft) -> u64 {
     let samples = noise(1, 16_000, 0.1);
-    let mut fbank = Fbank::new(FbankOptions::kaldi(), fft).unwrap();
+    let mut fbank = Fbank::new(FbankOptions::kaldi(), fft).expect("valid options");
     let mut frames = 0;
     let count = allocations(|| {
         for chunk in samples.chunks(123) {

@@ -75,7 +75,7 @@ fn rates(decisions: &[bool]) -> (f64, f64) {
         let start = i * VAD_FRAME;
         if in_phrase(start) {
             phrases.push(open);
-        } else if start % (5 * SECOND) >= SECOND / 2 {
+        } else if start % (5 * SECOND) >= SECOND {
             pauses.push(open);
         }
     }

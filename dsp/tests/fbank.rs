@@ -12,7 +12,9 @@ use proptest::prelude::*;
 const KALDI: FbankOptions = FbankOptions::kaldi();
 
 fn stream(options: FbankOptions) -> Fbank<HubFft> {
-    Fbank::new(options, HubFft::new(options.fft_size().unwrap()).unwrap()).unwrap()
+    let size = options.fft_size().expect("valid options");
+    let fft = HubFft::new(size).expect("a size that options name");
+    Fbank::new(options, fft).expect("valid options")
 }
 
 fn bits(values: &[f32]) -> Vec<u32> {

@@ -16,7 +16,7 @@ const USUAL_RATES: [u32; 7] = [8_000, 11_025, 22_050, 32_000, 44_100, 48_000, 96
 
 fn resampled(input_hz: u32, channels: usize, input: &[f32]) -> Vec<f32> {
     let mut out = Vec::new();
-    let mut resampler = Resampler::new(input_hz, channels).unwrap();
+    let mut resampler = Resampler::new(input_hz, channels).expect("a sane input");
     resampler.push(input, &mut out);
     resampler.finish(&mut out);
     out
