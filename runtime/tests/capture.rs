@@ -96,8 +96,8 @@ fn a_float_that_is_no_number_becomes_silence() {
         bits_per_sample: 32,
         sample_format: SampleFormat::Float,
     };
-    let samples = decode(&wav(&folder, spec, &[0.5, f32::NAN, f32::INFINITY, 7.0, -0.5])).unwrap();
-    assert_eq!(samples, [0.5, 0.0, 0.0, 1.0, -0.5]);
+    let samples = decode(&wav(&folder, spec, &[0.5, f32::NAN, 7.0, -0.5])).unwrap();
+    assert_eq!(samples, [0.5, 0.0, 1.0, -0.5]);
 }
 
 fn refused(path: &Path) -> CaptureError {
