@@ -1,4 +1,5 @@
 //! Turns that are refused, turns that teach, and filters that find them.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

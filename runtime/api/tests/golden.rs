@@ -4,6 +4,7 @@
 //! understood. Do not update the bytes. Undo the change of the message, or, where
 //! it is meant, raise `PROTOCOL_VERSION`, keep this file for version 1, and add
 //! one for the new version. Samples of new variants are added at the end.
+#![allow(clippy::unwrap_used)]
 
 use earwitness_api::message::{
     Ask, Envelope, ErrorCode, Question, Request, Response, SpeakerRef, Status,
