@@ -10,9 +10,9 @@ use std::{
 };
 
 use earwitness_models::{
+    LoadError,
     asr::{self, AsrError, Recognizer},
     embed::{EmbedError, TextEmbedder},
-    LoadError,
     pack::{PackError, PackSet},
     vad::{SpeechDetector, VadError},
     voiceprint::{VoiceprintEncoder, VoiceprintError},
@@ -20,10 +20,7 @@ use earwitness_models::{
 use earwitness_store::{AppendError, OpenError, QueryError, SessionError, StorageError, Store};
 
 use crate::{
-    answer::Answerer,
-    attribute::AttributeOptions,
-    capture::CaptureError,
-    recall::RecallOptions,
+    answer::Answerer, attribute::AttributeOptions, capture::CaptureError, recall::RecallOptions,
     segment::SegmentOptions,
 };
 
