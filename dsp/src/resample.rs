@@ -1,8 +1,11 @@
 //! From whatever a file or a sound card delivers to 16 kHz mono.
 //!
 //! Channels are averaged first, so that the work is that of one channel. The
-//! conversion is rubato's FFT resampler with a Blackman-Harris filter. Quality
-//! as tested (`tests/resample.rs`): tones of up to QUALITY.
+//! conversion is rubato's FFT resampler with a Blackman-Harris filter. Quality,
+//! as tested in `tests/resample.rs`: at the usual rates (8 to 96 kHz), tones of
+//! up to 0.9 of the lower Nyquist frequency have a signal-to-noise ratio over
+//! 100 dB, and tones from 8.1 kHz on leave aliases below -130 dB; at other
+//! rates it is 70 dB and more up to 0.8.
 //!
 //! Output is aligned with the input: a click at second t of the input is at
 //! second t of the output, and an input of n frames gives exactly

@@ -12,15 +12,17 @@
 //!
 //! Limits: in loud noise the gate is open for the first two seconds, and for
 //! two seconds after the noise got louder; a steady sound of more than two
-//! seconds (an engine, a held note) becomes the floor. Samples beyond [-1, 1]
-//! are clipped and NaN counts as silence, so that no input can spoil what
-//! follows it.
+//! seconds (an engine, a held note) becomes the floor. It opens some frames
+//! after a soft onset: who cuts sound by it should keep the 100 ms before.
+//! Samples beyond [-1, 1] are clipped and NaN counts as silence, so that no
+//! input can spoil what follows it.
 
 /// Samples that one decision is about: 10 ms at 16 kHz.
 pub const VAD_FRAME: usize = 160;
 
-/// Feedback of the high-pass filter: -3 dB at about 130 Hz.
-const HIGH_PASS: f32 = 0.95;
+/// Feedback of a high-pass stage, -3 dB at about 280 Hz: the voice's harmonics
+/// and formants above it tell more than what rumbles below.
+const HIGH_PASS: f32 = 0.9;
 /// Weight of the newest frame in the smoothed power.
 const SMOOTHING: f32 = 0.3;
 /// The floor's memory: this many parts ...
@@ -42,12 +44,12 @@ pub struct EnergyVadOptions {
 }
 
 impl Default for EnergyVadOptions {
-    /// 8 dB over the floor, floor of -70 dBFS or more, 300 ms of hangover.
+    /// 6 dB over the floor, floor of -70 dBFS or more, 500 ms of hangover.
     fn default() -> Self {
         Self {
-            margin_db: 8.0,
+            margin_db: 6.0,
             quiet_dbfs: -70.0,
-            hangover_frames: 30,
+            hangover_frames: 50,
         }
     }
 }
@@ -57,7 +59,7 @@ pub struct EnergyVad {
     margin: f32,
     hangover_frames: u32,
     quiet: f32,
-    filter: HighPass,
+    filters: [HighPass; 2],
     frame_energy: f32,
     frame_filled: usize,
     power: f32,
@@ -73,7 +75,7 @@ impl EnergyVad {
             margin: power(options.margin_db),
             hangover_frames: options.hangover_frames,
             quiet,
-            filter: HighPass::default(),
+            filters: [HighPass::default(); 2],
             frame_energy: 0.0,
             frame_filled: 0,
             power: 0.0,
@@ -87,7 +89,10 @@ impl EnergyVad {
     /// same decisions however it is cut.
     pub fn push(&mut self, samples: &[f32], mut emit: impl FnMut(bool)) {
         for &sample in samples {
-            let filtered = self.filter.next(bounded(sample));
+            let filtered = self
+                .filters
+                .iter_mut()
+                .fold(bounded(sample), |x, filter| filter.next(x));
             self.frame_energy += filtered * filtered;
             self.frame_filled += 1;
             if self.frame_filled == VAD_FRAME {
@@ -126,7 +131,7 @@ fn bounded(sample: f32) -> f32 {
 }
 
 /// One-pole high-pass: y[n] = a (y[n-1] + x[n] - x[n-1]).
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct HighPass {
     x: f32,
     y: f32,

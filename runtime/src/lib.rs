@@ -1,1 +1,24 @@
-//! The pipeline from sound to answer.
+//! The pipeline from sound to answer, and the daemon around it.
+//!
+//! One way through, a module a step:
+//!
+//! ```text
+//! capture -> segment -> attribute + transcribe -> (store) -> recall -> answer
+//!            `------------- listen -------------'           `---- desk ----'
+//! ```
+//!
+//! [`hub`] holds the models and the memory that all of them share, [`serve`]
+//! puts the hub behind the message API, and the program in `main.rs` is a thin
+//! command line over all of it.
+
+pub mod answer;
+pub mod attribute;
+pub mod capture;
+pub mod desk;
+pub mod hub;
+pub mod listen;
+pub mod meter;
+pub mod paths;
+pub mod recall;
+pub mod segment;
+pub mod serve;

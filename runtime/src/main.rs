@@ -1,2 +1,9 @@
-//! The program on the device.
-fn main() {}
+//! The program on the device: a thin command line over the library.
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

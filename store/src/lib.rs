@@ -1,1 +1,46 @@
-//! The memory on disk: records, retrieval keys, voiceprints and people.
+//! The memory on disk: records, retrieval keys, voices and people, in one file.
+//!
+//! A [`Store`] is opened by one process at a time and shared by its threads:
+//! every method takes `&self`. Writes follow one another, each as one durable
+//! transaction: what a method has returned survives a power cut. Reads see the
+//! last committed state and do not wait for writes, save for the moments when
+//! the file behind the store is exchanged.
+//!
+//! The retrieval keys are in memory as well, as an immutable [`KeyTable`] that a
+//! reader keeps as long as it likes.
+//!
+//! `DESIGN.md` in this crate has the layout of the file, its invariants by
+//! name, and what is assumed of the medium below.
+
+mod append;
+mod backend;
+mod error;
+mod forget;
+mod key;
+mod keys;
+pub mod medium;
+mod open;
+mod read;
+mod rewrite;
+mod schema;
+mod sessions;
+mod speakers;
+mod store;
+mod verify;
+
+pub use append::{
+    AppendError, Learned, MAX_ADDRESSEES, MAX_ATTACHMENTS, MAX_CAPTION_BYTES, MAX_TEXT_BYTES,
+    MAX_VOICEPRINT_DIM, NewRecord, Speaking,
+};
+pub use earwitness_api::types::{Forgotten, RecordFilter, Selection};
+pub use error::StorageError;
+pub use forget::ForgetError;
+pub use key::{Block, Key, KeyError, KeyLayout, MAX_SCALE};
+pub use keys::{KeyTable, MAX_WEIGHT, Query, QueryError, Scored, Weights};
+pub use open::OpenError;
+pub use read::Stats;
+pub use schema::EMBEDDINGS_PER_SPEAKER;
+pub use sessions::SessionError;
+pub use speakers::{MAX_NAME_BYTES, NameError, Voice};
+pub use store::Store;
+pub use verify::Finding;

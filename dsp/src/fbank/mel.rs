@@ -30,6 +30,7 @@ impl MelFilters {
         let step = (mel(high_hz) - low) / (options.mel_bins + 1) as f32;
         let edge = |i: usize| low + i as f32 * step;
         let bin_hz = options.sample_rate_hz as f32 / fft_size as f32;
+        let bins = fft_size / 2;
 
         let mut filters = Self {
             weights: [0.0; MAX_WEIGHTS],
@@ -43,20 +44,15 @@ impl MelFilters {
                 center: edge(band + 1),
                 right: edge(band + 2),
             };
+            let weight = |bin: usize| triangle.weight(mel(bin_hz * bin as f32));
+            let first_bin = (0..bins)
+                .find(|&bin| weight(bin).is_some())
+                .ok_or(FbankError::EmptyBand { band })?;
             let first_weight = used;
-            let mut first_bin = 0;
-            for bin in 0..fft_size / 2 {
-                let Some(weight) = triangle.weight(mel(bin_hz * bin as f32)) else {
-                    continue;
-                };
-                if used == first_weight {
-                    first_bin = bin;
-                }
-                filters.weights[used] = weight;
+            let weights = (first_bin..bins).map_while(weight);
+            for (slot, weight) in filters.weights[first_weight..].iter_mut().zip(weights) {
+                *slot = weight;
                 used += 1;
-            }
-            if used == first_weight {
-                return Err(FbankError::EmptyBand { band });
             }
             filters.bands[band] = Band {
                 first_weight: first_weight as u16,

@@ -83,10 +83,63 @@ pub struct Speaker {
     pub name: Option<String>,
     /// Records attributed to it and still kept.
     pub records: u64,
-    /// When it was first heard, in milliseconds since the Unix epoch.
+    /// When it was first heard, in milliseconds since the Unix epoch; 0 when no
+    /// record of it is kept.
     pub first_heard_unix_ms: i64,
-    /// When it was last heard, in milliseconds since the Unix epoch.
+    /// When it was last heard, likewise.
     pub last_heard_unix_ms: i64,
+}
+
+/// Which records to list. A record has to pass every condition that is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordFilter {
+    /// Only this session.
+    pub session: Option<SessionId>,
+    /// Only what this speaker said.
+    pub speaker: Option<SpeakerId>,
+    /// Only records with a higher id: where to go on after a limit was reached.
+    pub after: Option<RecordId>,
+    /// Only from this moment on, in milliseconds since the Unix epoch.
+    pub from_unix_ms: Option<i64>,
+    /// Only before this moment, in milliseconds since the Unix epoch.
+    pub to_unix_ms: Option<i64>,
+    /// At most so many; `None` is no limit.
+    pub limit: Option<u32>,
+    /// Newest first instead of oldest first.
+    pub newest_first: bool,
+}
+
+/// What to forget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Selection {
+    /// One record.
+    Record(RecordId),
+    /// A session with all its records.
+    Session(SessionId),
+    /// A speaker: the voice, the name, every record of theirs, and every
+    /// mention of them as an addressee.
+    Speaker(SpeakerId),
+    /// All records that began at or after `from` and before `to`, both in
+    /// milliseconds since the Unix epoch.
+    TimeRange {
+        /// First millisecond that is forgotten.
+        from: i64,
+        /// First millisecond that is kept again.
+        to: i64,
+    },
+}
+
+/// What was forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forgotten {
+    /// Records, each with its key.
+    pub records: u64,
+    /// Voices: a centroid with every embedding it was learned from.
+    pub voiceprints: u64,
+    /// Whether the bytes are gone from the file as well. When false, the
+    /// medium had no room to rewrite the file; it is tried again when the store
+    /// is opened and when it is compacted.
+    pub reclaimed: bool,
 }
 
 /// The three parts of a 3W score (PERSIST section 2.2): a part is the weighted
@@ -145,9 +198,10 @@ pub struct Answer {
     pub asker_name: Option<String>,
     /// The answer in words.
     pub text: String,
-    /// Whether the evidence was strong enough to answer at all.
-    pub answered: bool,
-    /// The supporting records, best first.
+    /// The records that the answer rests on; empty when the evidence was too
+    /// weak to answer at all.
+    pub support: Vec<RecordId>,
+    /// The records that were considered, best first.
     pub evidence: Vec<Evidence>,
     /// Where the time went.
     pub timings: AskTimings,

@@ -1,0 +1,202 @@
+//! What a client may ask of the daemon, and what the daemon says back.
+//!
+//! Protocol version 1. Every message travels in an [`Envelope`] whose first
+//! field is the version, so that a peer of another version is recognised before
+//! the rest is read.
+//!
+//! On the wire a variant is its position and a struct is its fields in order
+//! (postcard). So within a version the lists below are append-only: new variants
+//! go to the end of an enum, nothing is reordered, removed or given another
+//! type, and no struct gains a field. Anything else is a new version. The golden
+//! bytes under `tests/` hold every released version to this.
+
+use crate::frame::{self, FrameError};
+use crate::types::{
+    Answer, Forgotten, Record, RecordFilter, RecordId, Selection, Session, Speaker, SpeakerId,
+};
+use alloc::{boxed::Box, string::String, vec::Vec};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// The version of the protocol that this crate speaks.
+pub const PROTOCOL_VERSION: u16 = 1;
+
+/// The longest spoken question: 30 s at 16 kHz.
+pub const MAX_QUESTION_SAMPLES: usize = 480_000;
+
+/// A message with the version it is written in and the request it belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Envelope<T> {
+    /// [`PROTOCOL_VERSION`] of the sender.
+    pub version: u16,
+    /// Chosen by the client; every response repeats the id of its request.
+    pub id: u32,
+    /// A [`Request`] or a [`Response`].
+    pub body: T,
+}
+
+/// Why an envelope could not be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnvelopeError {
+    /// The peer speaks another version.
+    #[error(
+        "the peer speaks protocol version {0}, this program speaks {PROTOCOL_VERSION}: \
+         update the older of the two"
+    )]
+    Version(u16),
+    /// The payload is not such a message.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+impl<T> Envelope<T> {
+    /// Wraps `body` in this crate's version.
+    pub fn new(id: u32, body: T) -> Self {
+        Self {
+            version: PROTOCOL_VERSION,
+            id,
+            body,
+        }
+    }
+}
+
+impl<T: DeserializeOwned> Envelope<T> {
+    /// Opens the payload of one frame.
+    pub fn open(payload: &[u8]) -> Result<Self, EnvelopeError> {
+        let (version, _) =
+            postcard::take_from_bytes::<u16>(payload).map_err(|_| FrameError::Payload)?;
+        if version != PROTOCOL_VERSION {
+            return Err(EnvelopeError::Version(version));
+        }
+        Ok(frame::decode(payload)?)
+    }
+}
+
+/// What a client asks for. Append-only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Request {
+    /// Who is there? Answered by [`Response::Hello`].
+    Hello,
+    /// How is the daemon? Answered by [`Response::Status`].
+    Status,
+    /// Answer a question from memory. Answered by [`Response::Answer`].
+    Ask(Ask),
+    /// List records. Answered by [`Response::Records`].
+    ListRecords(RecordFilter),
+    /// Show one record. Answered by [`Response::Record`].
+    ShowRecord(RecordId),
+    /// Forget for good. Answered by [`Response::Forgotten`].
+    Forget(Selection),
+    /// List speakers. Answered by [`Response::Speakers`].
+    ListSpeakers,
+    /// Give a speaker a name. Answered by [`Response::Speaker`].
+    NameSpeaker {
+        /// Who.
+        speaker: SpeakerId,
+        /// The name.
+        name: String,
+    },
+    /// List sessions. Answered by [`Response::Sessions`].
+    ListSessions,
+    /// Send every record from now on as soon as it is durable. Answered by
+    /// [`Response::Subscribed`], then one [`Response::Acknowledged`] a record
+    /// under the same id until the connection ends.
+    Subscribe,
+}
+
+/// A question to memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The question itself.
+    pub question: Question,
+    /// Who asks, where that is known from elsewhere than the voice.
+    pub as_speaker: Option<SpeakerRef>,
+    /// At most so many pieces of evidence; 0 leaves it to the daemon.
+    pub limit: u32,
+}
+
+/// A question, typed or spoken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Question {
+    /// In words.
+    Text(String),
+    /// Spoken: mono samples at 16 kHz, at most [`MAX_QUESTION_SAMPLES`].
+    Audio(Vec<i16>),
+}
+
+/// Names a speaker the way a person does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SpeakerRef {
+    /// By id.
+    Id(SpeakerId),
+    /// By the name somebody gave.
+    Name(String),
+}
+
+/// What the daemon says. Append-only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Response {
+    /// To [`Request::Hello`].
+    Hello {
+        /// Name and version of the program, for people.
+        program: String,
+    },
+    /// To [`Request::Status`].
+    Status(Status),
+    /// To [`Request::Ask`].
+    Answer(Box<Answer>),
+    /// To [`Request::ListRecords`].
+    Records(Vec<Record>),
+    /// To [`Request::ShowRecord`].
+    Record(Box<Record>),
+    /// To [`Request::Forget`].
+    Forgotten(Forgotten),
+    /// To [`Request::ListSpeakers`].
+    Speakers(Vec<Speaker>),
+    /// To [`Request::NameSpeaker`].
+    Speaker(Speaker),
+    /// To [`Request::ListSessions`].
+    Sessions(Vec<Session>),
+    /// To [`Request::Subscribe`]: records follow.
+    Subscribed,
+    /// One record that has just become durable.
+    Acknowledged(Box<Record>),
+    /// The request was not done.
+    Error {
+        /// What kind of failure, for programs.
+        code: ErrorCode,
+        /// What was wrong and what to do, for people.
+        message: String,
+    },
+}
+
+/// Kinds of failure. Append-only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ErrorCode {
+    /// The request makes no sense; sending it again will not help.
+    BadRequest,
+    /// What the request names does not exist.
+    NotFound,
+    /// The daemon cannot do it now, for example because the disk is full.
+    Unavailable,
+    /// The daemon failed.
+    Internal,
+}
+
+/// How the daemon is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Since it started, in milliseconds.
+    pub uptime_ms: u64,
+    /// Whether sound is being captured now.
+    pub listening: bool,
+    /// Whether records can be written now.
+    pub writable: bool,
+    /// Sessions kept.
+    pub sessions: u64,
+    /// Records kept.
+    pub records: u64,
+    /// Speakers kept.
+    pub speakers: u64,
+    /// Size of the store, in bytes.
+    pub store_bytes: u64,
+}

@@ -1,0 +1,127 @@
+//! What a question's own words say about time and about who is meant.
+
+/// Which state of a matter a question asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No word of the question picks one.
+    Any,
+    /// The state before any change: "originally", "at first".
+    Earliest,
+    /// The state that holds now: "now", "latest".
+    Latest,
+    /// Both, side by side: "how did it change".
+    Change,
+}
+
+const EARLIEST: &[&str] = &[
+    "originally",
+    "original",
+    "at first",
+    "initially",
+    "first plan",
+    "before that",
+    "used to",
+];
+const LATEST: &[&str] = &[
+    "latest",
+    "now",
+    "currently",
+    "current",
+    "most recent",
+    "in the end",
+    "finally",
+    "still",
+];
+const CHANGE: &[&str] = &[
+    "change",
+    "changed",
+    "changes",
+    "differ",
+    "difference",
+    "instead of",
+];
+const FIRST_PERSON: &[&str] = &[
+    "i", "i'm", "i've", "i'd", "i'll", "me", "my", "mine", "myself",
+];
+
+/// The state that a question asks for.
+pub fn state(question: &str) -> State {
+    let words = words(question);
+    if any(&words, CHANGE) {
+        State::Change
+    } else if any(&words, EARLIEST) {
+        State::Earliest
+    } else if any(&words, LATEST) {
+        State::Latest
+    } else {
+        State::Any
+    }
+}
+
+/// Whether the asker asks about themself.
+pub fn is_first_person(question: &str) -> bool {
+    any(&words(question), FIRST_PERSON)
+}
+
+/// Whether the question asks for a person: "who", "whose".
+pub fn asks_for_person(question: &str) -> bool {
+    any(&words(question), &["who", "whose", "whom", "who's"])
+}
+
+/// Whether a name, of one word or more, is said in the question; a possessive
+/// counts.
+pub fn names(question: &str, name: &str) -> bool {
+    let spoken = words(question);
+    let name = words(name);
+    !name.is_empty()
+        && (any(&spoken, &[&name.join(" ")]) || any(&spoken, &[&format!("{}'s", name.join(" "))]))
+}
+
+/// Whether one of the phrases stands in the words as whole words.
+fn any(words: &[String], phrases: &[&str]) -> bool {
+    phrases.iter().any(|phrase| {
+        let phrase: Vec<&str> = phrase.split(' ').collect();
+        words
+            .windows(phrase.len())
+            .any(|window| window.iter().eq(phrase.iter()))
+    })
+}
+
+/// Lower-case words; an apostrophe belongs to its word.
+fn words(text: &str) -> Vec<String> {
+    text.replace('\u{2019}', "'")
+        .to_lowercase()
+        .split(|c: char| !c.is_alphanumeric() && c != '\'')
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_time_pick_a_state() {
+        assert_eq!(
+            state("When did I originally plan to leave?"),
+            State::Earliest
+        );
+        assert_eq!(state("When am I leaving now?"), State::Latest);
+        assert_eq!(state("How did my plan change?"), State::Change);
+        assert_eq!(state("Where are the keys?"), State::Any);
+        assert_eq!(state("Who knows the way to the snowy hill?"), State::Any);
+    }
+
+    #[test]
+    fn persons_are_heard_as_whole_words() {
+        assert!(is_first_person("What did I say?"));
+        assert!(is_first_person("When is my appointment?"));
+        assert!(!is_first_person("What is in it, Tim?"));
+        assert!(names("What is Ben's plan?", "Ben"));
+        assert!(names("did aunt may call", "Aunt May"));
+        assert!(!names("When is the bench painted?", "Ben"));
+        assert!(!names("Anything", ""));
+        assert!(asks_for_person("Who bought the milk?"));
+    }
+}

@@ -1,0 +1,135 @@
+//! The command line: what people type, and how it exits.
+//!
+//! Results go to standard output, progress and logs to standard error. Exit
+//! status: 0 done, 1 it failed (the last line on standard error says why and
+//! what to do), 2 wrong usage.
+
+mod ask;
+mod backend;
+mod doctor;
+mod ingest;
+mod memory;
+mod print;
+mod run;
+mod speakers;
+mod summary;
+
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::{Args, Parser, Subcommand};
+use earwitness::{
+    answer::extractive::Extractive,
+    hub::{Hub, HubOptions},
+    paths,
+};
+use jiff::tz::TimeZone;
+use tracing_subscriber::EnvFilter;
+
+/// Hears several people, and remembers who said what to whom, and when.
+#[derive(Parser)]
+#[command(name = "earwitness", version, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(Args)]
+struct Common {
+    /// The memory file [default: below the user's data folder]
+    #[arg(long, global = true, env = "EARWITNESS_STORE", value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// The folder of the model packs
+    #[arg(long, global = true, env = "EARWITNESS_PACKS", value_name = "DIR")]
+    packs: Option<PathBuf>,
+    /// Print JSON, one object a line, and nothing else
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Listen, remember, and serve the message API
+    Run(run::Args),
+    /// Take recordings into memory
+    Ingest(ingest::Args),
+    /// Ask a question
+    Ask(ask::Args),
+    /// Look at what is remembered, and delete it
+    #[command(subcommand)]
+    Memory(memory::Command),
+    /// See and name the people who were heard
+    #[command(subcommand)]
+    Speakers(speakers::Command),
+    /// Say what is missing or wrong on this device, and the fix
+    Doctor,
+}
+
+impl Common {
+    fn store(&self) -> PathBuf {
+        self.store.clone().unwrap_or_else(paths::default_store)
+    }
+
+    fn packs(&self) -> PathBuf {
+        self.packs.clone().unwrap_or_else(paths::default_packs)
+    }
+
+    /// Loads the models and opens the store, whose folder is made if need be.
+    fn open_hub(&self) -> anyhow::Result<Hub> {
+        let store = self.store();
+        backend::make_folder(&store)?;
+        let answerer = Box::new(Extractive::new(TimeZone::system()));
+        Ok(Hub::open(
+            &self.packs(),
+            &store,
+            answerer,
+            HubOptions::default(),
+        )?)
+    }
+}
+
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    tracing_subscriber::fmt()
+        .with_env_filter(
+            EnvFilter::try_from_env("EARWITNESS_LOG")
+                .unwrap_or_else(|_| EnvFilter::new("warn,earwitness=info,tract=error")),
+        )
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        .with_writer(io::stderr)
+        .init();
+    match dispatch(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("earwitness: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(cli: &Cli) -> anyhow::Result<()> {
+    let common = &cli.common;
+    match &cli.command {
+        Command::Run(args) => run::run(common, args),
+        Command::Ingest(args) => ingest::run(common, args),
+        Command::Ask(args) => ask::run(common, args),
+        Command::Memory(command) => memory::run(common, command),
+        Command::Speakers(command) => speakers::run(common, command),
+        Command::Doctor => doctor::run(common),
+    }
+}
+
+/// Whoever read our output has seen enough: `earwitness memory list | head`.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,242 @@
+//! `earwitness run`: the daemon.
+//!
+//! Three kinds of threads: one reads the source and never waits for models (a
+//! microphone has its own callback thread in front of it), this one turns sound
+//! into records, and one a client answers requests. A stop signal ends the
+//! stream in good order: what is being said becomes a record first.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use earwitness::{
+    capture::{AudioSource, CaptureError, FileSource, PcmFormat, PcmSource},
+    hub::HubError,
+    listen::{Account, Listener, Placement},
+    paths,
+    serve::{self, Daemon},
+};
+use earwitness_api::types::Record;
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::{Common, print, summary::Summary};
+
+/// Blocks of sound that may wait for the pipeline.
+const BLOCKS: usize = 64;
+/// How often a stop signal is looked for while no sound comes in.
+const STOP_POLL: Duration = Duration::from_millis(100);
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Listen to a recording instead of the microphone
+    #[arg(long, value_name = "FILE", conflicts_with = "pcm")]
+    wav: Option<PathBuf>,
+    /// Listen to raw 16-bit little-endian samples from a file or pipe; `-` is
+    /// standard input
+    #[arg(long, value_name = "FILE")]
+    pcm: Option<PathBuf>,
+    /// Samples a second of --pcm
+    #[arg(long, value_name = "HZ", default_value_t = 16_000, requires = "pcm")]
+    rate: u32,
+    /// Interleaved channels of --pcm
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "pcm")]
+    channels: u16,
+    /// Name of the session [default: the time it begins]
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// When the recording was made (RFC 3339) [default: now]
+    #[arg(long, value_name = "TIME")]
+    start: Option<Timestamp>,
+    /// Stop when the sound ends, instead of answering questions until stopped
+    #[arg(long)]
+    until_end: bool,
+}
+
+pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let stop = stop_flag()?;
+    let daemon = Arc::new(Daemon::new(common.open_hub()?));
+    let mut summary = Summary::new(started.elapsed());
+    let socket = paths::socket_of(&common.store());
+    let listener = serve::bind(&socket).with_context(|| {
+        format!(
+            "cannot serve at {}; choose a shorter or writable place with --store",
+            socket.display()
+        )
+    })?;
+    let server = Arc::clone(&daemon);
+    thread::Builder::new()
+        .name("serve".to_owned())
+        .spawn(move || serve::serve(&server, &listener))?;
+
+    let heard = listen(common, args, &daemon, &stop).and_then(|account| {
+        summary.add(&account);
+        summary.print(common, started.elapsed())
+    });
+    daemon.set_listening(false);
+    if heard.is_ok() && !args.until_end {
+        while !stop.load(Ordering::Relaxed) {
+            thread::sleep(STOP_POLL);
+        }
+    }
+    // Another daemon cannot have bound it: this one still holds the store.
+    let _ = std::fs::remove_file(&socket);
+    heard
+}
+
+fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .context("cannot listen for stop signals")?;
+    }
+    Ok(stop)
+}
+
+fn listen(
+    common: &Common,
+    args: &Args,
+    daemon: &Daemon,
+    stop: &AtomicBool,
+) -> anyhow::Result<Account> {
+    let now = args.start.unwrap_or_else(Timestamp::now);
+    let name = args.session.clone().unwrap_or_else(|| {
+        now.to_zoned_datetime(TimeZone::system())
+            .strftime("live %Y-%m-%d %H:%M:%S")
+            .to_string()
+    });
+    let sound = start_reading(args)?;
+    let session = daemon
+        .hub()
+        .store()
+        .begin_session(&name, now.as_millisecond())?;
+    let mut listener = Listener::new(daemon.hub(), session, Placement::default())?;
+    daemon.set_listening(true);
+    tracing::info!(session = name, "listening");
+    let mut acknowledge = |record: &Record| {
+        daemon.publish(record);
+        if let Err(error) = print::acknowledged(common, daemon.hub(), record) {
+            tracing::debug!(%error, "a record could not be printed");
+        }
+    };
+    let ended = loop {
+        if stop.load(Ordering::Relaxed) {
+            break Ok(());
+        }
+        match sound.recv_timeout(STOP_POLL) {
+            Ok(Ok(block)) => settle(listener.push(&block, &mut acknowledge))?,
+            Ok(Err(error)) => break Err(error),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break Ok(()),
+        }
+    };
+    settle(listener.finish(&mut acknowledge))?;
+    tracing::info!("the sound has ended");
+    ended?;
+    Ok(listener.account().clone())
+}
+
+/// A record that could not be written (a full disk, say) is lost and said so;
+/// the daemon goes on, and writes again when it can.
+fn settle(outcome: Result<(), HubError>) -> Result<(), HubError> {
+    match outcome {
+        Err(HubError::Append(error)) => {
+            tracing::error!(%error, "a turn was not recorded");
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+type Block = Result<Vec<f32>, CaptureError>;
+
+/// Reads the source on a thread of its own. The source is opened there too,
+/// since a sound card's stream stays with its thread; this waits until it is.
+fn start_reading(args: &Args) -> anyhow::Result<Receiver<Block>> {
+    let (opened_sender, opened) = mpsc::sync_channel(1);
+    let (sender, receiver) = mpsc::sync_channel(BLOCKS);
+    let open = opener(args)?;
+    thread::Builder::new()
+        .name("capture".to_owned())
+        .spawn(move || match open() {
+            Ok(source) => {
+                let _ = opened_sender.send(Ok(()));
+                read_all(source, &sender);
+            }
+            Err(error) => {
+                let _ = opened_sender.send(Err(error));
+            }
+        })?;
+    opened.recv().context("the capture thread ended early")??;
+    Ok(receiver)
+}
+
+type Opener = Box<dyn FnOnce() -> Result<Box<dyn AudioSource>, CaptureError> + Send>;
+
+fn opener(args: &Args) -> anyhow::Result<Opener> {
+    if let Some(path) = args.wav.clone() {
+        return Ok(Box::new(move || Ok(Box::new(FileSource::open(&path)?))));
+    }
+    if let Some(path) = args.pcm.clone() {
+        let format = PcmFormat {
+            rate_hz: args.rate,
+            channels: args.channels,
+        };
+        return Ok(Box::new(move || open_pcm(path, format)));
+    }
+    microphone()
+}
+
+fn open_pcm(path: PathBuf, format: PcmFormat) -> Result<Box<dyn AudioSource>, CaptureError> {
+    let name = path.display().to_string();
+    if name == "-" {
+        return Ok(Box::new(PcmSource::new(
+            "standard input",
+            io::stdin(),
+            format,
+        )?));
+    }
+    let file = std::fs::File::open(&path).map_err(|source| CaptureError::Io { path, source })?;
+    Ok(Box::new(PcmSource::new(&name, file, format)?))
+}
+
+#[cfg(feature = "mic")]
+fn microphone() -> anyhow::Result<Opener> {
+    Ok(Box::new(|| {
+        Ok(Box::new(earwitness::capture::Microphone::open()?))
+    }))
+}
+
+#[cfg(not(feature = "mic"))]
+fn microphone() -> anyhow::Result<Opener> {
+    bail!(
+        "this program was built without microphone input; use --wav or --pcm, or build it with the feature `mic`"
+    )
+}
+
+fn read_all(mut source: Box<dyn AudioSource>, sender: &SyncSender<Block>) {
+    loop {
+        let mut block = Vec::new();
+        let more = source.read(&mut block);
+        if !block.is_empty() && sender.send(Ok(block)).is_err() {
+            return;
+        }
+        match more {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                let _ = sender.send(Err(error));
+                return;
+            }
+        }
+    }
+}

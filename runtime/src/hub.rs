@@ -1,0 +1,146 @@
+//! The hub itself: the models and the memory that every way in shares.
+//!
+//! One hub serves one stream of sound and any number of questions at a time.
+//! Each model has a lock of its own, held for one inference: a question waits at
+//! most for the inference in progress, never for a whole segment's work.
+
+use std::{
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use earwitness_models::{
+    LoadError,
+    asr::{self, AsrError, Recognizer},
+    embed::{EmbedError, TextEmbedder},
+    pack::{PackError, PackSet},
+    vad::{SpeechDetector, VadError},
+    voiceprint::{VoiceprintEncoder, VoiceprintError},
+};
+use earwitness_store::{AppendError, OpenError, QueryError, SessionError, StorageError, Store};
+
+use crate::{
+    answer::Answerer, attribute::AttributeOptions, capture::CaptureError, recall::RecallOptions,
+    segment::SegmentOptions,
+};
+
+/// Everything that can stop the way from sound to answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// A model pack is missing, damaged, or does not fit.
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    /// A model could not be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Voice activity detection failed.
+    #[error(transparent)]
+    Vad(#[from] VadError),
+    /// A voiceprint could not be computed.
+    #[error(transparent)]
+    Voiceprint(#[from] VoiceprintError),
+    /// Speech could not be recognised.
+    #[error(transparent)]
+    Asr(#[from] AsrError),
+    /// A text could not be embedded.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// The store could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A record could not be made durable.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// A session could not begin.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The store could not be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The memory was written with other models.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// Sound could not be had.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// A question without words.
+    #[error("no words were heard in the question; speak closer to the microphone, or type it")]
+    NoQuestion,
+}
+
+/// How the hub works; every default is what the device runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HubOptions {
+    /// How speech is cut out.
+    pub segment: SegmentOptions,
+    /// How evidence is found.
+    pub recall: RecallOptions,
+}
+
+/// The models, the memory and the answerer.
+pub struct Hub {
+    pub(crate) store: Store,
+    pub(crate) options: HubOptions,
+    pub(crate) attribute: AttributeOptions,
+    packs: PackSet,
+    voiceprint: Mutex<VoiceprintEncoder>,
+    recognizer: Mutex<Box<dyn Recognizer + Send>>,
+    embedder: Mutex<TextEmbedder>,
+    answerer: Mutex<Box<dyn Answerer>>,
+}
+
+impl Hub {
+    /// Verifies and loads the packs, then opens the store.
+    pub fn open(
+        packs: &Path,
+        store: &Path,
+        answerer: Box<dyn Answerer>,
+        options: HubOptions,
+    ) -> Result<Self, HubError> {
+        let packs = PackSet::open(packs)?;
+        let voiceprint = VoiceprintEncoder::load(&packs.voiceprint)?;
+        let recognizer = asr::load(&packs.asr)?;
+        let embedder = TextEmbedder::load(&packs.embed)?;
+        Ok(Self {
+            store: Store::open(store)?,
+            options,
+            attribute: AttributeOptions::new(voiceprint.thresholds()),
+            voiceprint: Mutex::new(voiceprint),
+            recognizer: Mutex::new(recognizer),
+            embedder: Mutex::new(embedder),
+            answerer: Mutex::new(answerer),
+            packs,
+        })
+    }
+
+    /// The memory.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// A voice-activity detector at the start of a stream.
+    pub(crate) fn detector(&self) -> Result<SpeechDetector, LoadError> {
+        SpeechDetector::load(&self.packs.vad)
+    }
+
+    pub(crate) fn voiceprint(&self, samples: &[f32]) -> Result<Vec<f32>, VoiceprintError> {
+        lock(&self.voiceprint).embed(samples)
+    }
+
+    pub(crate) fn transcribe(&self, samples: &[f32]) -> Result<String, AsrError> {
+        Ok(lock(&self.recognizer).transcribe(samples)?.text)
+    }
+
+    pub(crate) fn embed(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
+        lock(&self.embedder).embed(text)
+    }
+
+    pub(crate) fn answerer(&self) -> MutexGuard<'_, Box<dyn Answerer>> {
+        lock(&self.answerer)
+    }
+}
+
+/// A model is pure between calls, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,188 @@
+//! The way in: samples to segments to turns to acknowledged records.
+//!
+//! Streaming equals batch: the records depend on the samples and on nothing
+//! else. A segment without words (a cough, a slammed door) makes no record and
+//! teaches no voice.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use earwitness_api::types::{Record, Session};
+use earwitness_models::{asr::AsrError, vad::SpeechDetector, voiceprint::VoiceprintError};
+use earwitness_store::{Block, Key, NewRecord};
+
+use crate::{
+    attribute::attribute,
+    capture::SAMPLE_RATE_HZ,
+    hub::{Hub, HubError},
+    meter::{Meter, Stage},
+    segment::{Segment, Segmenter},
+};
+
+/// Turns one stream of sound into records of one session.
+pub struct Listener<'h> {
+    hub: &'h Hub,
+    session: Session,
+    segmenter: Segmenter<SpeechDetector>,
+    offset_ms: u64,
+    known_until_ms: u64,
+    account: Account,
+}
+
+/// What one stream came to so far.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    /// Records acknowledged.
+    pub records: u64,
+    /// Segments in which no word was recognised.
+    pub wordless: u64,
+    /// Sound listened to.
+    pub audio: Duration,
+    /// Where the time went.
+    pub stages: Meter,
+}
+
+/// Where on a session's timeline a stream begins, and what of it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Placement {
+    /// Session time of the stream's first sample, in milliseconds.
+    pub offset_ms: u64,
+    /// Segments that begin before this session time were acknowledged earlier
+    /// and are passed over.
+    pub known_until_ms: u64,
+}
+
+impl<'h> Listener<'h> {
+    /// A listener at the start of a stream.
+    pub fn new(hub: &'h Hub, session: Session, placement: Placement) -> Result<Self, HubError> {
+        Ok(Self {
+            segmenter: Segmenter::new(hub.detector()?, hub.options.segment),
+            hub,
+            session,
+            offset_ms: placement.offset_ms,
+            known_until_ms: placement.known_until_ms,
+            account: Account::default(),
+        })
+    }
+
+    /// Takes the next 16 kHz samples; hands over each record once it is durable.
+    pub fn push(
+        &mut self,
+        samples: &[f32],
+        acknowledged: &mut dyn FnMut(&Record),
+    ) -> Result<(), HubError> {
+        let started = Instant::now();
+        let mut segments = Vec::new();
+        self.segmenter
+            .push(samples, |segment| collect(&mut segments, segment))?;
+        let audio = duration(samples.len());
+        self.account.audio += audio;
+        self.account.stages.book(Stage::Segment, audio, started);
+        self.remember_all(segments, acknowledged)
+    }
+
+    /// Ends the stream: what is still being spoken becomes the last record.
+    pub fn finish(&mut self, acknowledged: &mut dyn FnMut(&Record)) -> Result<(), HubError> {
+        let mut segments = Vec::new();
+        self.segmenter
+            .finish(|segment| collect(&mut segments, segment))?;
+        self.remember_all(segments, acknowledged)
+    }
+
+    /// What the stream came to so far.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn remember_all(
+        &mut self,
+        segments: Vec<Segment>,
+        acknowledged: &mut dyn FnMut(&Record),
+    ) -> Result<(), HubError> {
+        for segment in segments {
+            if self.offset_ms + segment.start_ms() < self.known_until_ms {
+                continue;
+            }
+            if let Some(record) = self.remember(&segment)? {
+                self.account.records += 1;
+                acknowledged(&record);
+            }
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, segment: &Segment) -> Result<Option<Record>, HubError> {
+        let (voiceprint, text) = self.understand(segment)?;
+        if text.is_empty() {
+            self.account.wordless += 1;
+            return Ok(None);
+        }
+        let audio = duration(segment.samples.len());
+        let started = Instant::now();
+        let semantic = self.hub.embed(&text)?;
+        self.account.stages.book(Stage::Embed, audio, started);
+
+        let started = Instant::now();
+        let voices = self.hub.store.voices()?;
+        let speaking = attribute(&voices, &voiceprint, segment.speech_ms, &self.hub.attribute);
+        let start_ms = self.offset_ms + segment.start_ms();
+        let record = self.hub.store.append(NewRecord {
+            session: self.session.id,
+            start_ms,
+            end_ms: self.offset_ms + segment.end_ms(),
+            unix_ms: self
+                .session
+                .started_unix_ms
+                .saturating_add_unsigned(start_ms),
+            speaker: speaking,
+            addressees: Vec::new(),
+            text,
+            attachments: Vec::new(),
+            key: Key {
+                semantic: Block::quantize(&semantic),
+                speaker: Block::quantize(&voiceprint),
+                temporal: Block::default(),
+            },
+        })?;
+        self.account.stages.book(Stage::Write, audio, started);
+        Ok(Some(record))
+    }
+
+    /// Voiceprint and words, worked out side by side from the same sound.
+    fn understand(&mut self, segment: &Segment) -> Result<(Vec<f32>, String), HubError> {
+        let hub = self.hub;
+        let samples = &segment.samples;
+        let timed = |started: Instant| started.elapsed();
+        let (voiceprint, words) = thread::scope(|scope| {
+            let voiceprint = scope.spawn(move || {
+                let started = Instant::now();
+                (hub.voiceprint(samples), timed(started))
+            });
+            let started = Instant::now();
+            let words = (hub.transcribe(samples), timed(started));
+            (voiceprint.join(), words)
+        });
+        let (voiceprint, attribute_wall): (Result<_, VoiceprintError>, Duration) =
+            voiceprint.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (text, transcribe_wall): (Result<_, AsrError>, Duration) = words;
+        let audio = duration(samples.len());
+        self.account
+            .stages
+            .add(Stage::Attribute, audio, attribute_wall);
+        self.account
+            .stages
+            .add(Stage::Transcribe, audio, transcribe_wall);
+        Ok((voiceprint?, text?))
+    }
+}
+
+fn collect(segments: &mut Vec<Segment>, segment: Segment) -> Result<(), HubError> {
+    segments.push(segment);
+    Ok(())
+}
+
+fn duration(samples: usize) -> Duration {
+    Duration::from_secs_f64(samples as f64 / f64::from(SAMPLE_RATE_HZ))
+}

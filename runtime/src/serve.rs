@@ -1,0 +1,195 @@
+//! The daemon's side of the message API: requests over a Unix socket.
+//!
+//! Each client has a thread of its own; at most [`MAX_CLIENTS`] are served at a
+//! time and further ones are told so. A subscriber that reads too slowly is
+//! dropped rather than waited for: it can list what it missed. The socket can be
+//! used by its owner only.
+
+use std::{
+    fs, io,
+    os::unix::{
+        fs::PermissionsExt,
+        net::{UnixListener, UnixStream},
+    },
+    path::Path,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc::{self, Receiver, SyncSender},
+    },
+    thread,
+    time::Instant,
+};
+
+use earwitness_api::{
+    connection::{Connection, ReceiveError},
+    message::{Envelope, ErrorCode, Request, Response, Status},
+    types::Record,
+};
+
+use crate::{desk, hub::Hub};
+
+/// Clients served at a time.
+pub const MAX_CLIENTS: usize = 16;
+/// Records that may wait for one subscriber.
+const SUBSCRIBER_QUEUE: usize = 64;
+
+/// A daemon: the hub and those who listen to it.
+pub struct Daemon {
+    hub: Hub,
+    started: Instant,
+    clients: AtomicUsize,
+    listening: AtomicBool,
+    subscribers: Mutex<Vec<SyncSender<Record>>>,
+}
+
+impl Daemon {
+    /// A daemon that serves a hub.
+    pub fn new(hub: Hub) -> Self {
+        Self {
+            hub,
+            started: Instant::now(),
+            clients: AtomicUsize::new(0),
+            listening: AtomicBool::new(false),
+            subscribers: Mutex::default(),
+        }
+    }
+
+    /// The hub it serves.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Says whether sound is coming in.
+    pub fn set_listening(&self, listening: bool) {
+        self.listening.store(listening, Ordering::Relaxed);
+    }
+
+    /// Tells every subscriber of a record that is now durable.
+    pub fn publish(&self, record: &Record) {
+        let mut subscribers = self
+            .subscribers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        subscribers.retain(|subscriber| subscriber.try_send(record.clone()).is_ok());
+    }
+
+    fn subscribe(&self) -> Receiver<Record> {
+        let (sender, receiver) = mpsc::sync_channel(SUBSCRIBER_QUEUE);
+        self.subscribers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(sender);
+        receiver
+    }
+
+    fn respond(&self, request: Request) -> Response {
+        match request {
+            Request::Ask(ask) => desk::ask(&self.hub, ask),
+            Request::Status => self
+                .status()
+                .unwrap_or_else(|error| desk::failure(ErrorCode::Unavailable, &error)),
+            other => desk::answer(self.hub.store(), other),
+        }
+    }
+
+    fn status(&self) -> Result<Response, earwitness_store::StorageError> {
+        let stats = self.hub.store().stats()?;
+        Ok(Response::Status(Status {
+            uptime_ms: self.started.elapsed().as_millis() as u64,
+            listening: self.listening.load(Ordering::Relaxed),
+            writable: stats.writable,
+            sessions: stats.sessions,
+            records: stats.records,
+            speakers: stats.speakers,
+            store_bytes: stats.bytes,
+        }))
+    }
+}
+
+/// Binds the socket. The caller holds the store, so a socket that is still there
+/// was left behind by a daemon that is gone.
+pub fn bind(socket: &Path) -> io::Result<UnixListener> {
+    match fs::remove_file(socket) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(socket)?;
+    fs::set_permissions(socket, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Serves clients until the process ends.
+pub fn serve(daemon: &Arc<Daemon>, listener: &UnixListener) {
+    for stream in listener.incoming() {
+        match stream {
+            Ok(stream) => accept(daemon, stream),
+            Err(error) => tracing::warn!(%error, "a client could not be accepted"),
+        }
+    }
+}
+
+fn accept(daemon: &Arc<Daemon>, stream: UnixStream) {
+    let served = daemon.clients.fetch_add(1, Ordering::Relaxed);
+    let guard = Served(Arc::clone(daemon));
+    let work = move || {
+        let mut connection = Connection::new(stream);
+        if served >= MAX_CLIENTS {
+            let busy = desk::failure(ErrorCode::Unavailable, &"too many clients; try again later");
+            let _ = connection.send(&Envelope::new(0, busy));
+        } else if let Err(error) = converse(&guard.0, &mut connection) {
+            tracing::debug!(%error, "a client left");
+        }
+    };
+    if let Err(error) = thread::Builder::new().name("client".to_owned()).spawn(work) {
+        tracing::warn!(%error, "no thread for a client");
+    }
+}
+
+/// Counts a client for as long as it lives.
+struct Served(Arc<Daemon>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.clients.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn converse(
+    daemon: &Daemon,
+    connection: &mut Connection<UnixStream>,
+) -> Result<(), Box<dyn std::error::Error>> {
+    loop {
+        match connection.receive::<Request>() {
+            Ok(None) => return Ok(()),
+            Ok(Some(Envelope {
+                id,
+                body: Request::Subscribe,
+                ..
+            })) => {
+                return stream_records(daemon, connection, id);
+            }
+            Ok(Some(Envelope { id, body, .. })) => {
+                connection.send(&Envelope::new(id, daemon.respond(body)))?;
+            }
+            Err(ReceiveError::Refused(refusal)) => {
+                let response = desk::failure(ErrorCode::BadRequest, &refusal);
+                connection.send(&Envelope::new(0, response))?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn stream_records(
+    daemon: &Daemon,
+    connection: &mut Connection<UnixStream>,
+    id: u32,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let records = daemon.subscribe();
+    connection.send(&Envelope::new(id, Response::Subscribed))?;
+    for record in records {
+        connection.send(&Envelope::new(id, Response::Acknowledged(Box::new(record))))?;
+    }
+    Ok(())
+}

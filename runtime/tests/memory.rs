@@ -1,0 +1,127 @@
+//! Nothing that was acknowledged is lost, and the records depend on nothing but
+//! the sound: whatever is killed, and however the sound comes in.
+
+mod device;
+
+use std::process::Stdio;
+
+use device::{Device, Running, conversation, records};
+
+const TURNS: usize = 6;
+
+fn ingest(device: &Device, extra: &[&str], recording: &str) -> Vec<earwitness_api::types::Record> {
+    let start = [
+        "--json",
+        "ingest",
+        "--session",
+        "s1",
+        "--start",
+        "2026-03-02T18:00:00Z",
+    ];
+    let args = [&start[..], extra, &[recording]].concat();
+    records(&device.works(&args))
+}
+
+#[test]
+fn a_killed_ingest_keeps_what_it_acknowledged_and_goes_on_to_the_same_end() {
+    let sound = conversation(TURNS);
+    let whole = Device::new();
+    let expected = ingest(&whole, &[], &whole.recording("talk.wav", &sound));
+    assert!(expected.len() >= TURNS - 1, "{expected:?}");
+
+    for acknowledged in [1, 3, 4] {
+        let device = Device::new();
+        let recording = device.recording("talk.wav", &sound);
+        let start = [
+            "--json",
+            "ingest",
+            "--session",
+            "s1",
+            "--start",
+            "2026-03-02T18:00:00Z",
+        ];
+        let mut command = device.command(&start);
+        let child = command
+            .arg(&recording)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut running = Running { child };
+        let lines = running.lines_until(&format!("\"id\":{},", expected[acknowledged - 1].id.0));
+        running.kill();
+
+        let kept = device.records();
+        assert!(kept.len() >= lines.len());
+        assert_eq!(kept, expected[..kept.len()]);
+        ingest(&device, &["--resume"], &recording);
+        assert_eq!(device.records(), expected);
+        assert!(device.works(&["memory", "verify"]).contains("agrees"));
+    }
+}
+
+#[test]
+fn a_pipe_gives_the_same_records_as_a_file() {
+    let sound = conversation(TURNS);
+    let device = Device::new();
+    let recording = device.recording("talk.wav", &sound);
+    let expected = ingest(&device, &[], &recording);
+
+    let live = Device::new();
+    let mut daemon = live.daemon(&[
+        "--pcm",
+        "-",
+        "--until-end",
+        "--session",
+        "s1",
+        "--start",
+        "2026-03-02T18:00:00Z",
+    ]);
+    let bytes: Vec<u8> = sound
+        .iter()
+        .flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes())
+        .collect();
+    for piece in bytes.chunks(1237) {
+        daemon.write(piece);
+    }
+    drop(daemon.child.stdin.take());
+    let lines = daemon.lines_until("\"summary\"").join("\n");
+    assert_eq!(records(&lines), expected);
+}
+
+#[test]
+fn forgetting_a_speaker_leaves_nothing_of_them() {
+    let device = Device::new();
+    let spoken = ingest(
+        &device,
+        &[],
+        &device.recording("talk.wav", &conversation(TURNS)),
+    );
+    let speaker = spoken[0]
+        .speaker
+        .speaker
+        .expect("the first turn has a speaker");
+    device.works(&["speakers", "name", &speaker.0.to_string(), "Zaphod"]);
+    assert!(device.works(&["speakers", "list"]).contains("Zaphod"));
+    device.works(&["memory", "forget", "--speaker", "zaphod"]);
+
+    let kept = device.records();
+    assert!(!kept.is_empty());
+    assert!(
+        kept.iter()
+            .all(|record| record.speaker.speaker != Some(speaker))
+    );
+    let file = std::fs::read(device.store()).unwrap();
+    let gone = |what: &str| {
+        !file
+            .windows(what.len())
+            .any(|bytes| bytes == what.as_bytes())
+    };
+    assert!(gone("Zaphod"));
+    for record in spoken
+        .iter()
+        .filter(|record| record.speaker.speaker == Some(speaker))
+    {
+        assert!(gone(&record.text), "{:?} is still in the file", record.text);
+    }
+    assert!(device.works(&["memory", "verify"]).contains("agrees"));
+}

@@ -1,0 +1,242 @@
+//! All retrieval keys in memory, and the one pass that scores them.
+//!
+//! Rows are contiguous within pages of [`PAGE_ROWS`], and pages are shared:
+//! appending to a table of which a reader holds a snapshot copies the list of
+//! pages and the last page, never the whole table.
+
+use crate::key::{Key, KeyError, KeyLayout};
+use earwitness_api::types::{PartialScores, RecordId};
+use earwitness_dsp::dot::dot_i8;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Keys a page holds; with 582 values a key a page has about 75 KB.
+const PAGE_ROWS: usize = 128;
+
+/// The largest weight of a block. With it every score is a finite number.
+pub const MAX_WEIGHT: f32 = 1e6;
+
+/// How much each block counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weights {
+    /// Speaker block.
+    pub who: f32,
+    /// Semantic block.
+    pub what: f32,
+    /// Temporal block.
+    pub when: f32,
+}
+
+/// Why a query was refused.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum QueryError {
+    /// The query's key does not fit.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A weight is not a number from 0 to [`MAX_WEIGHT`].
+    #[error("a weight is {0}: it has to be a number from 0 to {MAX_WEIGHT}")]
+    Weight(f32),
+}
+
+/// What to look for: the key of the question, and how much each block counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    key: Key,
+    layout: KeyLayout,
+    /// Weight times scale of the semantic, speaker and temporal block.
+    factors: [f32; 3],
+}
+
+impl Query {
+    /// Checks and combines the two.
+    pub fn new(key: Key, weights: Weights) -> Result<Self, QueryError> {
+        let layout = key.check(None)?;
+        let weights = [weights.what, weights.who, weights.when];
+        if let Some(weight) = weights.iter().find(|w| !(0.0..=MAX_WEIGHT).contains(*w)) {
+            return Err(QueryError::Weight(*weight));
+        }
+        let scales = key.scales();
+        Ok(Self {
+            factors: [0, 1, 2].map(|block| weights[block] * scales[block]),
+            key,
+            layout,
+        })
+    }
+}
+
+/// One record and how well its key fits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scored {
+    /// The record.
+    pub id: RecordId,
+    /// The weighted parts of its score.
+    pub scores: PartialScores,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Page {
+    ids: Vec<RecordId>,
+    scales: Vec<[f32; 3]>,
+    values: Vec<i8>,
+}
+
+/// The keys of all records, in the order of their ids; a snapshot that does not
+/// change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeyTable {
+    layout: Option<KeyLayout>,
+    pages: Vec<Arc<Page>>,
+    len: usize,
+}
+
+impl KeyTable {
+    pub(crate) fn new(layout: Option<KeyLayout>) -> Self {
+        Self {
+            layout,
+            ..Self::default()
+        }
+    }
+
+    /// The layout of every key; `None` until the first record is appended.
+    pub fn layout(&self) -> Option<KeyLayout> {
+        self.layout
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The records that have a key, oldest first.
+    pub fn ids(&self) -> impl Iterator<Item = RecordId> {
+        self.pages.iter().flat_map(|page| page.ids.iter().copied())
+    }
+
+    /// Adds the key of a record newer than all others. The key was checked
+    /// against the layout.
+    pub(crate) fn push(&mut self, id: RecordId, key: &Key, layout: KeyLayout) {
+        debug_assert!(self.layout.is_none_or(|own| own == layout));
+        self.layout = Some(layout);
+        let [semantic, speaker, temporal] = key.blocks();
+        let page = self.open_page(layout.values());
+        page.ids.push(id);
+        page.scales.push(key.scales());
+        for block in [semantic, speaker, temporal] {
+            page.values.extend_from_slice(&block.values);
+        }
+        self.len += 1;
+    }
+
+    /// The same table without some records.
+    pub(crate) fn without(&self, gone: impl Fn(RecordId) -> bool) -> Self {
+        let mut kept = Self::new(self.layout);
+        let stride = self.layout.map_or(0, |layout| layout.values());
+        for page in &self.pages {
+            for (row, &id) in page.ids.iter().enumerate().filter(|(_, id)| !gone(**id)) {
+                let open = kept.open_page(stride);
+                open.ids.push(id);
+                open.scales.push(page.scales[row]);
+                open.values
+                    .extend_from_slice(&page.values[row * stride..(row + 1) * stride]);
+                kept.len += 1;
+            }
+        }
+        kept
+    }
+
+    fn open_page(&mut self, stride: usize) -> &mut Page {
+        if self.len.is_multiple_of(PAGE_ROWS) {
+            self.pages.push(Arc::new(Page {
+                ids: Vec::with_capacity(PAGE_ROWS),
+                scales: Vec::with_capacity(PAGE_ROWS),
+                values: Vec::with_capacity(PAGE_ROWS * stride),
+            }));
+        }
+        let last = self.pages.len() - 1;
+        Arc::make_mut(&mut self.pages[last])
+    }
+
+    /// The `k` best keys, by total score descending, then by id ascending.
+    ///
+    /// A part is `weight * query scale * key scale * dot product`. Scales,
+    /// weights and dot products are bounded, so no score is infinite or NaN.
+    pub fn score_top_k(&self, query: &Query, k: usize) -> Result<Vec<Scored>, QueryError> {
+        let Some(layout) = self.layout else {
+            return Ok(Vec::new());
+        };
+        query.key.check(Some(layout))?;
+        let mut best = BinaryHeap::with_capacity(k.min(self.len) + 1);
+        for page in &self.pages {
+            for row in 0..page.ids.len() {
+                best.push(Ranked(page.score(row, query)));
+                if best.len() > k {
+                    best.pop();
+                }
+            }
+        }
+        Ok(best.into_sorted_vec().into_iter().map(|r| r.0).collect())
+    }
+}
+
+impl Page {
+    fn score(&self, row: usize, query: &Query) -> Scored {
+        let stride = query.layout.values();
+        let values = &self.values[row * stride..(row + 1) * stride];
+        let scales = &self.scales[row];
+        let [semantic, speaker, temporal] = query.layout.ends();
+        let part = |block: usize, values: &[i8], asked: &[i8]| {
+            let factor = query.factors[block] * scales[block];
+            if factor == 0.0 {
+                return 0.0;
+            }
+            factor * dot_i8(values, asked) as f32
+        };
+        let key = &query.key;
+        Scored {
+            id: self.ids[row],
+            scores: PartialScores {
+                what: part(0, &values[..semantic], &key.semantic.values),
+                who: part(1, &values[semantic..speaker], &key.speaker.values),
+                when: part(2, &values[speaker..temporal], &key.temporal.values),
+            },
+        }
+    }
+}
+
+/// Ordered so that the best is the smallest and the heap's top is the worst.
+#[derive(Debug)]
+struct Ranked(Scored);
+
+impl Ranked {
+    /// The total score; adding 0 makes 0 and -0 the same.
+    fn total(&self) -> f32 {
+        self.0.scores.total() + 0.0
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_score = other.total().total_cmp(&self.total());
+        by_score.then(self.0.id.cmp(&other.0.id))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ranked {}

@@ -1,0 +1,137 @@
+//! Where a store's bytes lie: a file, or whatever stands in for one.
+//!
+//! A medium holds one store and can hold a second one, the replacement, that
+//! takes its place in one step. Everything that must not be half done in a file
+//! (creating a store, rewriting it) is done in the replacement.
+
+use redb::{StorageBackend, backends::FileBackend};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a [`Store`](crate::Store) needs of the place its bytes lie in.
+pub trait Medium: Send + Sync + 'static {
+    /// Its name in error messages.
+    fn name(&self) -> String;
+
+    /// Keeps other processes from opening or exchanging the store until the
+    /// result is dropped. Held for moments.
+    fn hold(&self) -> io::Result<Hold>;
+
+    /// The store for reading; `None` where there is none yet.
+    fn read(&self) -> io::Result<Option<Box<dyn StorageBackend>>>;
+
+    /// Size of the store, in bytes.
+    fn size(&self) -> io::Result<u64>;
+
+    /// The store for reading and writing.
+    fn write(&self) -> io::Result<Box<dyn StorageBackend>>;
+
+    /// A new, empty replacement instead of any other.
+    fn create_replacement(&self) -> io::Result<Box<dyn StorageBackend>>;
+
+    /// Puts the replacement durably in the store's place, in one step.
+    fn install_replacement(&self) -> io::Result<()>;
+
+    /// Removes the replacement, where there is one.
+    fn discard_replacement(&self) -> io::Result<()>;
+}
+
+/// The right to open or exchange a store. Dropping it gives it up.
+#[derive(Debug, Default)]
+pub struct Hold {
+    /// A locked directory; a medium within one process needs none.
+    _directory: Option<File>,
+}
+
+/// A store in a file. Its replacement is the file of the same name with
+/// `.rewrite` added; both are readable by their owner alone.
+#[derive(Debug)]
+pub struct FileMedium {
+    path: PathBuf,
+    directory: PathBuf,
+    replacement: PathBuf,
+}
+
+impl FileMedium {
+    /// The store at `path`, which need not exist yet; its folder has to.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        // A link is followed once, here, so that exchanging the file does not
+        // replace the link.
+        let path = match path.canonicalize() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => std::path::absolute(path)?,
+            result => result?,
+        };
+        let directory = path.parent().unwrap_or(&path).to_path_buf();
+        let mut replacement = OsString::from(&path);
+        replacement.push(".rewrite");
+        Ok(Self {
+            path,
+            directory,
+            replacement: replacement.into(),
+        })
+    }
+}
+
+impl Medium for FileMedium {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn hold(&self) -> io::Result<Hold> {
+        let directory = File::open(&self.directory)?;
+        directory.lock()?;
+        Ok(Hold {
+            _directory: Some(directory),
+        })
+    }
+
+    fn read(&self) -> io::Result<Option<Box<dyn StorageBackend>>> {
+        let metadata = match fs::metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            result => result?,
+        };
+        if !metadata.is_file() {
+            let what = "it is not a regular file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        if metadata.len() == 0 {
+            return Ok(None);
+        }
+        backend(File::open(&self.path)?).map(Some)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(fs::metadata(&self.path)?.len())
+    }
+
+    fn write(&self) -> io::Result<Box<dyn StorageBackend>> {
+        backend(OpenOptions::new().read(true).write(true).open(&self.path)?)
+    }
+
+    fn create_replacement(&self) -> io::Result<Box<dyn StorageBackend>> {
+        self.discard_replacement()?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        backend(options.open(&self.replacement)?)
+    }
+
+    fn install_replacement(&self) -> io::Result<()> {
+        fs::rename(&self.replacement, &self.path)?;
+        File::open(&self.directory)?.sync_all()
+    }
+
+    fn discard_replacement(&self) -> io::Result<()> {
+        match fs::remove_file(&self.replacement) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
+    }
+}
+
+fn backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
+    Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
+}

@@ -1,0 +1,79 @@
+//! Reading records, and counting what is there.
+
+use crate::error::StorageError;
+use crate::schema::{RECORDS, SESSIONS, SPEAKERS, decode, row};
+use crate::store::Store;
+use earwitness_api::types::{Record, RecordFilter, RecordId};
+use redb::{ReadableTable, ReadableTableMetadata};
+use std::sync::atomic::Ordering;
+
+/// How much is in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Records kept.
+    pub records: u64,
+    /// Sessions kept.
+    pub sessions: u64,
+    /// Speakers kept.
+    pub speakers: u64,
+    /// Size of the file, in bytes.
+    pub bytes: u64,
+    /// Whether the medium took the last write.
+    pub writable: bool,
+}
+
+impl Store {
+    /// One record; `None` where there is none of that id.
+    pub fn record(&self, id: RecordId) -> Result<Option<Record>, StorageError> {
+        self.read(|transaction| row(&transaction.open_table(RECORDS)?, id.0))
+    }
+
+    /// The records that pass a filter, in the order of their ids.
+    ///
+    /// There is no index: records are read one after the other until the limit
+    /// is reached, so the newest few are found at once and a rare speaker or an
+    /// early session costs a pass over all records.
+    pub fn records(&self, filter: RecordFilter) -> Result<Vec<Record>, StorageError> {
+        let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
+        self.read(|transaction| {
+            let table = transaction.open_table(RECORDS)?;
+            let rows = table.iter()?.map(|row| decode::<Record>(row?.1.value()));
+            let wanted = |record: &Result<Record, StorageError>| {
+                record
+                    .as_ref()
+                    .map_or(true, |record| passes(&filter, record))
+            };
+            if filter.newest_first {
+                rows.rev().filter(wanted).take(limit).collect()
+            } else {
+                rows.filter(wanted).take(limit).collect()
+            }
+        })
+    }
+
+    /// Counts and size.
+    pub fn stats(&self) -> Result<Stats, StorageError> {
+        let bytes = self.medium.size().map_err(redb::StorageError::from)?;
+        self.read(|transaction| {
+            Ok(Stats {
+                records: transaction.open_table(RECORDS)?.len()?,
+                sessions: transaction.open_table(SESSIONS)?.len()?,
+                speakers: transaction.open_table(SPEAKERS)?.len()?,
+                bytes,
+                writable: !self.failing.load(Ordering::Relaxed),
+            })
+        })
+    }
+}
+
+fn passes(filter: &RecordFilter, record: &Record) -> bool {
+    filter.session.is_none_or(|id| record.session == id)
+        && filter.after.is_none_or(|id| record.id > id)
+        && filter
+            .speaker
+            .is_none_or(|id| record.speaker.speaker == Some(id))
+        && filter
+            .from_unix_ms
+            .is_none_or(|from| record.unix_ms >= from)
+        && filter.to_unix_ms.is_none_or(|to| record.unix_ms < to)
+}

@@ -1,0 +1,82 @@
+//! Rewriting the file, so that nothing is in it but what the store holds.
+//!
+//! Removing a row leaves its bytes in free pages and in the gaps of used ones,
+//! and moving pages together does not erase them either. So the rows are copied
+//! to a new file, which takes the old one's place in one step.
+
+use crate::error::StorageError;
+use crate::open::new_database;
+use crate::schema::{EMBEDDINGS, KEYS, META, RECLAIM, RECORDS, Row, SESSIONS, SPEAKERS, open};
+use crate::store::{Access, Store};
+use redb::{Database, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+
+impl Store {
+    /// Rewrites the file without its gaps and without what was removed. Needs
+    /// as much free space as the store itself.
+    pub fn compact(&self) -> Result<(), StorageError> {
+        let _writing = self.begin_writing();
+        self.rewrite()
+    }
+
+    /// Does what a forget could not finish: no room, or the power went.
+    pub(crate) fn finish_reclaiming(&self) {
+        let _writing = self.begin_writing();
+        let pending = self.read_committed(|transaction| {
+            Ok(transaction.open_table(META)?.get(RECLAIM)?.is_some())
+        });
+        if matches!(pending, Ok(true)) {
+            // Without success the mark stays, and the next opening tries again.
+            let _ = self.rewrite();
+        }
+    }
+
+    /// The caller holds `writer`.
+    pub(crate) fn rewrite(&self) -> Result<(), StorageError> {
+        let result = self.copy_and_exchange();
+        if result.is_err() {
+            // The next rewrite or opening removes what cannot be removed now.
+            let _ = self.medium.discard_replacement();
+        }
+        result
+    }
+
+    fn copy_and_exchange(&self) -> Result<(), StorageError> {
+        let fresh = self.read_committed(|from| self.copy(from))?;
+        // Nobody may open the old file between the exchange and the moment its
+        // lock is gone.
+        let _hold = self.medium.hold()?;
+        let mut access = self.access_mut();
+        self.medium.install_replacement()?;
+        *access = Access::Full(fresh);
+        Ok(())
+    }
+
+    fn copy(&self, from: &ReadTransaction) -> Result<Database, StorageError> {
+        let mut fresh = new_database(self.medium.as_ref())?;
+        let to = fresh.begin_write()?;
+        copy_table(from, &to, META)?;
+        open(&to, META)?.remove(RECLAIM)?;
+        copy_table(from, &to, SESSIONS)?;
+        copy_table(from, &to, RECORDS)?;
+        copy_table(from, &to, KEYS)?;
+        copy_table(from, &to, SPEAKERS)?;
+        copy_table(from, &to, EMBEDDINGS)?;
+        to.commit()?;
+        // A file grows in large steps; this gives back what was not used.
+        fresh.compact()?;
+        Ok(fresh)
+    }
+}
+
+fn copy_table<K: redb::Key + 'static>(
+    from: &ReadTransaction,
+    to: &WriteTransaction,
+    table: TableDefinition<'static, K, Row>,
+) -> Result<(), StorageError> {
+    let mut copy = open(to, table)?;
+    for row in from.open_table(table)?.iter()? {
+        let (key, value) = row?;
+        copy.insert(key.value(), value.value())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Reading the data set and writing the report, alike for every evaluation.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use earwitness_tests::{
+    episodes::{EpisodeSet, load_set},
+    report::{Data, Host, Report},
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+/// What every evaluation takes.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// A folder of episodes, or one episode
+    #[arg(long, value_name = "DIR")]
+    episodes: PathBuf,
+    /// Writes the results as one JSON object; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl Common {
+    /// Loads the episodes and says which of them are refused.
+    pub fn load(&self) -> Result<EpisodeSet> {
+        let set = load_set(&self.episodes)?;
+        for refusal in &set.refused {
+            eprintln!("refused: {refusal}");
+        }
+        Ok(set)
+    }
+
+    /// Prints the table, writes the JSON, and fails if an episode was refused.
+    pub fn finish<R: Serialize>(
+        &self,
+        command: &'static str,
+        set: &EpisodeSet,
+        results: R,
+        table: &str,
+    ) -> Result<()> {
+        if self.json.as_deref() == Some(Path::new("-")) {
+            eprint!("{table}");
+        } else {
+            print!("{table}");
+        }
+        let data = Data::new(&self.episodes, set);
+        let report = Report {
+            command,
+            data,
+            results,
+            host: Host::here(),
+        };
+        if let Some(path) = &self.json {
+            report
+                .write(path)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        match set.refused.len() {
+            0 => Ok(()),
+            count => bail!(
+                "{count} of {} episodes refused; mend them as said above and run again",
+                count + set.episodes.len()
+            ),
+        }
+    }
+}
+
+/// A bar on standard error; silent where that is not a terminal.
+pub fn progress(what: &str, steps: usize) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64).with_message(what.to_owned());
+    if let Ok(style) = ProgressStyle::with_template("{msg:20} {wide_bar} {pos}/{len} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

@@ -1,0 +1,79 @@
+//! Running other programs, and saying clearly when one fails.
+
+use std::{
+    env,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+/// The root of the workspace.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// The cargo that runs this task, in the workspace's root.
+pub fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs a command with our own input and output.
+pub fn run(command: &mut Command) -> Result<()> {
+    let shown = show(command);
+    let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
+    if !status.success() {
+        bail!("`{shown}` failed ({status}); what it says above tells why");
+    }
+    Ok(())
+}
+
+/// Announces a step on standard error, then runs it.
+pub fn step(name: &str, command: &mut Command) -> Result<()> {
+    eprintln!("\n== {name}: {}", show(command));
+    run(command)
+}
+
+/// Whether a program runs and exits well; what it prints is thrown away.
+pub fn succeeds(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Where cargo puts what it builds.
+pub fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
+}
+
+/// Features of the runtime that this machine can build: the microphone needs the
+/// ALSA headers on Linux.
+pub fn runtime_features() -> &'static [&'static str] {
+    let has_alsa = succeeds(Command::new("pkg-config").args(["--exists", "alsa"]));
+    if has_alsa || !cfg!(target_os = "linux") { &["--features", "earwitness/mic"] } else { &[] }
+}
+
+/// Builds the program of the device and the harness in release mode.
+pub fn build_release() -> Result<()> {
+    eprintln!("== building the runtime (a first build takes some minutes)");
+    let mut build = cargo();
+    build.args(["build", "--release", "-p", "earwitness", "-p", "earwitness-tests", "--bins"]);
+    run(build.args(runtime_features()))
+}
+
+/// A program that [`build_release`] built.
+pub fn release_program(name: &str) -> PathBuf {
+    target().join("release").join(name)
+}
+
+fn show(command: &Command) -> String {
+    let words: Vec<&OsStr> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
