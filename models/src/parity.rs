@@ -10,13 +10,14 @@
 
 mod cases;
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
 use crate::LoadError;
 use crate::manifest::{Kind, Metric};
 use crate::pack::{MANIFEST, Pack, PackError};
-use crate::vad::{SpeechDetector, VadError};
+use crate::vad::{SpeechDetector, VadError, WINDOW};
 use crate::voiceprint::{VoiceprintEncoder, VoiceprintError};
 use cases::Cases;
 
@@ -37,7 +38,7 @@ pub enum ParityError {
     Voiceprint(#[from] VoiceprintError),
     /// The model strays from the original.
     #[error(
-        "{pack}: {metric:?} is {measured} against a bound of {bound}; the pack must not be used"
+        "{pack}: {} is {measured} against a bound of {bound}; the pack must not be used here", metric.name()
     )]
     Strays {
         /// Folder of the pack.
@@ -68,6 +69,18 @@ pub struct Report {
     pub cases: Vec<f32>,
     /// The worst of them.
     pub worst: f32,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {} over {} references",
+            self.metric.name(),
+            self.worst,
+            self.cases.len()
+        )
+    }
 }
 
 /// Runs a pack's references through the runtime's own path; an error if the
@@ -122,10 +135,7 @@ fn vad(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
         detector.reset();
         let mut largest = 0.0_f32;
         let audio = case.audio()?;
-        for (window, expected) in audio
-            .chunks_exact(SpeechDetector::WINDOW)
-            .zip(case.floats("probability")?)
-        {
+        for (window, expected) in audio.chunks_exact(WINDOW).zip(case.floats("probability")?) {
             largest = largest.max((detector.push(window)? - expected).abs());
         }
         Ok(largest)
