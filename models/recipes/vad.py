@@ -1,13 +1,14 @@
 """Voice activity: Silero VAD 6.2, the variant for one 32 ms window at 16 kHz.
 
-Of the published variants this one is free of control flow, so it runs in tract
-as it is. A window is 512 new samples after the last 64 of the window before;
+Of the published variants this one is free of control flow, so tract can run it;
+only its nodes get names that are unique. A window is 512 new samples after the last 64 of the window before;
 the LSTM's state goes in and comes out as a tensor.
 """
 
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 
 from .common import MOONSHINE_VOICE, SAMPLE_RATE, Fetcher, Wheel, speech, to_float
@@ -23,7 +24,7 @@ MANIFEST = {
     "name": "silero-vad-16k",
     "version": SILERO_VAD.version,
     "license": "MIT",
-    "attribution": "Silero VAD by the Silero Team, unchanged; the recordings in parity.safetensors come from Moonshine Voice.",
+    "attribution": "Silero VAD by the Silero Team, unchanged but for the names of nodes; the recordings in parity.safetensors come from Moonshine Voice.",
     "precision": "f32",
     "front_end": {
         "windows": {"sample_rate_hz": SAMPLE_RATE, "window_samples": WINDOW, "context_samples": CONTEXT},
@@ -37,11 +38,21 @@ def build(fetch: Fetcher, out: Path) -> None:
     sources = [SILERO_VAD, MOONSHINE_VOICE]
     for wheel in sources:
         write_license(out, wheel, fetch)
-    (out / "model.onnx").write_bytes(fetch(SILERO_VAD).read(MODEL))
+    original = fetch(SILERO_VAD).read(MODEL)
+    onnx.save(with_unique_names(original), out / "model.onnx")
+    session = onnxruntime.InferenceSession(original)
     recordings = speech(fetch)
     cases = [recordings["beckett"], with_silence(recordings["clone-test"])]
-    write_parity(out, [{"audio": pcm, "probability": probabilities(out / "model.onnx", pcm)} for pcm in cases])
+    write_parity(out, [{"audio": pcm, "probability": probabilities(session, pcm)} for pcm in cases])
     write_pack(out, MANIFEST, sources)
+
+
+def with_unique_names(model: bytes) -> onnx.ModelProto:
+    """The model with each node named after its first output."""
+    renamed = onnx.load_from_string(model)
+    for node in renamed.graph.node:
+        node.name = node.output[0]
+    return renamed
 
 
 def with_silence(pcm: np.ndarray) -> np.ndarray:
@@ -50,9 +61,8 @@ def with_silence(pcm: np.ndarray) -> np.ndarray:
     return np.concatenate([silence, pcm, silence])
 
 
-def probabilities(model: Path, pcm: np.ndarray) -> np.ndarray:
+def probabilities(session: onnxruntime.InferenceSession, pcm: np.ndarray) -> np.ndarray:
     """What the original graph says of each whole window."""
-    session = onnxruntime.InferenceSession(model)
     state = np.zeros((2, 1, 128), np.float32)
     context = np.zeros(CONTEXT, np.float32)
     given = []

@@ -125,9 +125,9 @@ def build(fetch: Fetcher, out: Path) -> None:
 
 
 def utterances(recordings: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """Utterances of 0.5 to 10 seconds; the first two are of one voice, the third is of another."""
-    cuts = [("beckett", 0.5, 3.5), ("beckett", 5.0, 8.0), ("two_cities", 1.0, 4.0)]
-    cuts += [("beckett", 0.5, 1.0), ("clone-test", 0.0, 4.0), ("two_cities", 20.0, 30.0), ("two_cities", 10.0, 11.23)]
+    """Utterances of 0.5 to 10 seconds; the first two are of one voice, the third and fourth of others."""
+    cuts = [("beckett", 0.5, 3.5), ("beckett", 5.0, 8.0), ("clone-test", 0.0, 4.0)]
+    cuts += [("endgame_nagg_nell", 12.0, 15.0), ("two_cities", 20.0, 30.0), ("beckett", 0.5, 1.0), ("beckett", 2.0, 3.23)]
     return [recordings[name][int(start * SAMPLE_RATE) : int(end * SAMPLE_RATE)] for name, start, end in cuts]
 
 
