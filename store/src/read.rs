@@ -4,7 +4,7 @@ use crate::error::StorageError;
 use crate::schema::{RECORDS, SESSIONS, SPEAKERS, decode, row};
 use crate::store::Store;
 use earwitness_api::types::{Record, RecordFilter, RecordId};
-use redb::{ReadableTable, ReadableTableMetadata};
+use redb::ReadableTableMetadata;
 use std::sync::atomic::Ordering;
 
 /// How much is in the store.

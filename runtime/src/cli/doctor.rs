@@ -3,10 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
-use earwitness_models::{
-    pack::{Kind, Pack},
-    parity,
-};
+use earwitness_models::{manifest::Kind, pack::Pack, parity};
 use earwitness_store::Store;
 use serde::Serialize;
 
