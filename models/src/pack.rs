@@ -10,7 +10,8 @@ use std::path::{Component, Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::manifest::{FORMAT, Kind, Manifest};
+pub use crate::manifest::Kind;
+use crate::manifest::{FORMAT, Manifest};
 
 /// Name of the file that describes a pack.
 pub(crate) const MANIFEST: &str = "manifest.toml";

@@ -10,6 +10,7 @@
 
 mod cases;
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use crate::asr::{self, AsrError};
 use crate::embed::TextEmbedder;
 use crate::manifest::{Kind, Metric};
 use crate::pack::{MANIFEST, Pack, PackError};
-use crate::vad::{SpeechDetector, VadError};
+use crate::vad::{SpeechDetector, VadError, WINDOW};
 use crate::voiceprint::{VoiceprintEncoder, VoiceprintError};
 use crate::{GraphError, LoadError};
 use cases::Cases;
@@ -45,7 +46,7 @@ pub enum ParityError {
     Embed(#[from] GraphError),
     /// The model strays from the original.
     #[error(
-        "{pack}: {metric:?} is {measured} against a bound of {bound}; the pack must not be used"
+        "{pack}: {} is {measured} against a bound of {bound}; the pack must not be used here", metric.name()
     )]
     Strays {
         /// Folder of the pack.
@@ -76,6 +77,18 @@ pub struct Report {
     pub cases: Vec<f32>,
     /// The worst of them.
     pub worst: f32,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {} over {} references",
+            self.metric.name(),
+            self.worst,
+            self.cases.len()
+        )
+    }
 }
 
 /// Runs a pack's references through the runtime's own path; an error if the
@@ -131,10 +144,7 @@ fn vad(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
         detector.reset();
         let mut largest = 0.0_f32;
         let audio = case.audio()?;
-        for (window, expected) in audio
-            .chunks_exact(SpeechDetector::WINDOW)
-            .zip(case.floats("probability")?)
-        {
+        for (window, expected) in audio.chunks_exact(WINDOW).zip(case.floats("probability")?) {
             largest = largest.max((detector.push(window)? - expected).abs());
         }
         Ok(largest)
