@@ -10,7 +10,6 @@
 
 mod cases;
 
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -18,7 +17,7 @@ use crate::asr::{self, AsrError};
 use crate::embed::TextEmbedder;
 use crate::manifest::{Kind, Metric};
 use crate::pack::{MANIFEST, Pack, PackError};
-use crate::vad::{SpeechDetector, VadError, WINDOW};
+use crate::vad::{SpeechDetector, VadError};
 use crate::voiceprint::{VoiceprintEncoder, VoiceprintError};
 use crate::{GraphError, LoadError};
 use cases::Cases;
@@ -46,7 +45,7 @@ pub enum ParityError {
     Embed(#[from] GraphError),
     /// The model strays from the original.
     #[error(
-        "{pack}: {} is {measured} against a bound of {bound}; the pack must not be used here", metric.name()
+        "{pack}: {metric:?} is {measured} against a bound of {bound}; the pack must not be used"
     )]
     Strays {
         /// Folder of the pack.
@@ -77,18 +76,6 @@ pub struct Report {
     pub cases: Vec<f32>,
     /// The worst of them.
     pub worst: f32,
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} over {} references",
-            self.metric.name(),
-            self.worst,
-            self.cases.len()
-        )
-    }
 }
 
 /// Runs a pack's references through the runtime's own path; an error if the
@@ -144,7 +131,10 @@ fn vad(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
         detector.reset();
         let mut largest = 0.0_f32;
         let audio = case.audio()?;
-        for (window, expected) in audio.chunks_exact(WINDOW).zip(case.floats("probability")?) {
+        for (window, expected) in audio
+            .chunks_exact(SpeechDetector::WINDOW)
+            .zip(case.floats("probability")?)
+        {
             largest = largest.max((detector.push(window)? - expected).abs());
         }
         Ok(largest)
