@@ -15,7 +15,7 @@ import numpy as np
 from . import moonshine
 from .common import MOONSHINE_VOICE, SAMPLE_RATE, Fetcher, RecipeError, speech, to_float, write_pack, write_parity
 from .moonshine import HEAD_WIDTH, HEADS, LAYERS, WIDTH, Weights
-from .onnx_graph import Graph, Weight
+from .onnx_graph import DOMAIN, Graph, Weight
 
 SOURCES = [MOONSHINE_VOICE]
 #: Dimensions of a head that carry the rotary position embedding.
@@ -118,10 +118,9 @@ def _encoder_layer(g: Graph, x: str, layer: int, weights: Weights, cosines: str,
     linear = lambda y, name: g.linear(y, weights.linear[f"{layer}.{name}"], weights.bias.get(f"{layer}.{name}"))
     h = g.layer_norm(x, weights.norm[f"{layer}.input_layernorm"])
     query_key = _rotate(g, g.linear(h, _query_key(weights, layer)), cosines, sines, [0, 0])
-    query = g.split_heads(g.slice(query_key, 0, WIDTH, 2), HEADS, HEAD_WIDTH)
-    key = g.split_heads(g.slice(query_key, WIDTH, 2 * WIDTH, 2), HEADS, HEAD_WIDTH)
-    value = g.split_heads(linear(h, "self_attn.v_proj"), HEADS, HEAD_WIDTH)
-    x = g.op("Add", [x, linear(g.attention(query, key, value, WIDTH), "self_attn.o_proj")])
+    query, key = g.slice(query_key, 0, WIDTH, 2), g.slice(query_key, WIDTH, 2 * WIDTH, 2)
+    mixed = g.op("SelfAttention", [query, key, linear(h, "self_attn.v_proj")], DOMAIN, heads=HEADS)
+    x = g.op("Add", [x, linear(mixed, "self_attn.o_proj")])
     h = g.layer_norm(x, weights.norm[f"{layer}.post_attention_layernorm"])
     return g.op("Add", [x, linear(g.op("Gelu", [linear(h, "mlp.fc1")]), "mlp.fc2")])
 
@@ -169,7 +168,7 @@ def _embed(g: Graph, table: Weight) -> str:
 
 def _decoder_layer(g: Graph, x: str, layer: int, weights: Weights, cosines: str, sines: str) -> tuple[str, str, str]:
     linear = lambda y, name: g.linear(y, weights.linear[f"{layer}.{name}"], weights.bias.get(f"{layer}.{name}"))
-    attend = lambda *inputs: g.op("StepAttention", list(inputs), "earwitness", first_head=layer * HEADS, heads=HEADS)
+    attend = lambda *inputs: g.op("StepAttention", list(inputs), DOMAIN, first_head=layer * HEADS, heads=HEADS)
     h = g.layer_norm(x, weights.norm[f"{layer}.input_layernorm"])
     query_key = _rotate(g, g.linear(h, _query_key(weights, layer)), cosines, sines, [1, 1])
     query, key = g.slice(query_key, 0, WIDTH, 2), g.slice(query_key, WIDTH, 2 * WIDTH, 2)

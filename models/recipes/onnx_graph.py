@@ -1,10 +1,11 @@
 """A small writer of ONNX graphs that are laid out for the runtime.
 
-Two operators are the project's own, in the domain `earwitness`; the runtime
-implements them in `models/src/operators.rs`, which defines what they compute:
+Three operators are the project's own, in the domain `earwitness`; the runtime
+implements and defines them in `models/src/operators`:
 
 - `Linear`: a matrix product with an 8-bit weight that is dequantized once, when
   the model is loaded.
+- `SelfAttention`: attention over a long sequence, one head at a time.
 - `StepAttention`: attention of one query over a cache that the caller owns.
 """
 

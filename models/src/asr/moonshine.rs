@@ -135,13 +135,9 @@ impl Recognizer for Moonshine {
 
 /// The token with the greatest logit, and its probability by softmax over all.
 fn most_probable(logits: &[f32]) -> Token {
-    let (id, greatest) = logits
-        .iter()
-        .copied()
-        .enumerate()
-        .fold((0, f32::NEG_INFINITY), |best, next| {
-            if next.1 > best.1 { next } else { best }
-        });
+    let best = logits.iter().copied().enumerate();
+    let best = best.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let (id, greatest) = best.unwrap_or((0, f32::NEG_INFINITY));
     let total: f32 = logits.iter().map(|logit| (logit - greatest).exp()).sum();
     Token {
         id: id as u32,

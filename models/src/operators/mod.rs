@@ -6,6 +6,7 @@
 //! new token.
 
 mod linear;
+mod self_attention;
 mod step_attention;
 
 use tract_onnx::Onnx;
@@ -14,6 +15,8 @@ use tract_onnx::Onnx;
 pub(crate) fn onnx() -> Onnx {
     let mut onnx = tract_onnx::onnx();
     onnx.op_register.insert("Linear", linear::parse);
+    onnx.op_register
+        .insert("SelfAttention", self_attention::parse);
     onnx.op_register
         .insert("StepAttention", step_attention::parse);
     onnx
