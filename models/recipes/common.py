@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import safetensors.numpy
 import tomli_w
 
@@ -81,7 +82,23 @@ class Fetcher:
 
 def sha256(path: Path) -> str:
     """The SHA-256 of a file, in lower-case hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return bytes_sha256(path.read_bytes())
+
+
+def bytes_sha256(data: bytes) -> str:
+    """The SHA-256 of some bytes, in lower-case hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def ort_to_onnx(model: bytes, path: Path) -> None:
+    """Saves a model in onnxruntime's own format as ONNX, with its graph unchanged."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.load_model_format", "ORT")
+    options.add_session_config_entry("session.save_model_format", "ONNX")
+    options.optimized_model_filepath = str(path)
+    onnxruntime.InferenceSession(model, options)
 
 
 def write_pack(out: Path, manifest: dict, sources: list[Wheel]) -> None:

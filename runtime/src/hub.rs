@@ -12,6 +12,7 @@ use std::{
 use earwitness_models::{
     asr::{self, AsrError, Recognizer},
     embed::{EmbedError, TextEmbedder},
+    LoadError,
     pack::{PackError, PackSet},
     vad::{SpeechDetector, VadError},
     voiceprint::{VoiceprintEncoder, VoiceprintError},
@@ -32,6 +33,9 @@ pub enum HubError {
     /// A model pack is missing, damaged, or does not fit.
     #[error(transparent)]
     Pack(#[from] PackError),
+    /// A model could not be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// Voice activity detection failed.
     #[error(transparent)]
     Vad(#[from] VadError),
@@ -118,7 +122,7 @@ impl Hub {
     }
 
     /// A voice-activity detector at the start of a stream.
-    pub(crate) fn detector(&self) -> Result<SpeechDetector, VadError> {
+    pub(crate) fn detector(&self) -> Result<SpeechDetector, LoadError> {
         SpeechDetector::load(&self.packs.vad)
     }
 

@@ -24,23 +24,40 @@ fn bad_recordings_are_named_and_the_good_one_is_kept() {
         write("cut.wav", &bytes[..bytes.len() * 3 / 4]),
         good,
     ];
-    let args: Vec<&str> = ["ingest"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    let args: Vec<&str> = ["ingest"]
+        .into_iter()
+        .chain(files.iter().map(String::as_str))
+        .collect();
     let output = device.run(&args);
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
-    for name in ["missing.wav", "empty.wav is empty", "neither WAV nor FLAC", "cut short"] {
+    for name in [
+        "missing.wav",
+        "empty.wav is empty",
+        "neither WAV nor FLAC",
+        "cut short",
+    ] {
         assert!(errors.contains(name), "{name} is not in\n{errors}");
     }
-    assert!(errors.lines().last().unwrap().contains("4 of 5"), "{errors}");
+    assert!(
+        errors.lines().last().unwrap().contains("4 of 5"),
+        "{errors}"
+    );
     let kept = device.records();
     let sessions: std::collections::BTreeSet<_> = kept.iter().map(|r| r.session).collect();
-    assert_eq!(sessions.len(), 2, "the good one and what there is of the cut one");
+    assert_eq!(
+        sessions.len(),
+        2,
+        "the good one and what there is of the cut one"
+    );
 }
 
 #[test]
 fn odd_sound_makes_no_record() {
     let device = Device::new();
-    let square: Vec<f32> = (0..48_000).map(|i| if i / 40 % 2 == 0 { 1.0 } else { -1.0 }).collect();
+    let square: Vec<f32> = (0..48_000)
+        .map(|i| if i / 40 % 2 == 0 { 1.0 } else { -1.0 })
+        .collect();
     let mut state = 1u32;
     let noise: Vec<f32> = (0..48_000)
         .map(|_| {
@@ -63,7 +80,10 @@ fn odd_sound_makes_no_record() {
 #[test]
 fn clipped_speech_is_still_speech() {
     let device = Device::new();
-    let loud: Vec<f32> = conversation(2).iter().map(|s| (s * 40.0).clamp(-1.0, 1.0)).collect();
+    let loud: Vec<f32> = conversation(2)
+        .iter()
+        .map(|s| (s * 40.0).clamp(-1.0, 1.0))
+        .collect();
     device.works(&["ingest", &device.recording("loud.wav", &loud)]);
     assert!(!device.records().is_empty());
 }
@@ -76,7 +96,10 @@ fn a_damaged_pack_is_refused_by_name_before_anything_runs() {
     let model = fs::read_dir(packs.join("voiceprint"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .find(|path| path.extension().is_some_and(|extension| extension == "onnx"))
+        .find(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "onnx")
+        })
         .unwrap();
     let mut bytes = fs::read(&model).unwrap();
     let middle = bytes.len() / 2;
@@ -86,7 +109,10 @@ fn a_damaged_pack_is_refused_by_name_before_anything_runs() {
 
     let recording = device.recording("talk.wav", &conversation(1));
     let error = device.fails(&["ingest", &recording]);
-    assert!(error.contains(model.file_name().unwrap().to_str().unwrap()), "{error}");
+    assert!(
+        error.contains(model.file_name().unwrap().to_str().unwrap()),
+        "{error}"
+    );
     assert!(!device.store().exists());
     assert!(text(&device.run(&["doctor"]).stdout).contains("WRONG"));
 }
@@ -97,7 +123,11 @@ fn a_file_of_another_program_is_refused_and_left_alone() {
     let recording = device.recording("talk.wav", &conversation(1));
     for foreign in [&b"SQLite format 3\0 and so on"[..], &[0; 8192], b"x"] {
         fs::write(device.store(), foreign).unwrap();
-        for args in [&["ingest", &recording][..], &["memory", "list"], &["ask", "What?"]] {
+        for args in [
+            &["ingest", &recording][..],
+            &["memory", "list"],
+            &["ask", "What?"],
+        ] {
             let error = device.fails(args);
             assert!(error.contains("memory.redb"), "{error}");
         }
@@ -127,7 +157,12 @@ fn what_does_not_exist_is_said_so() {
 #[test]
 fn wrong_usage_has_a_status_of_its_own() {
     let device = Device::new();
-    for args in [&["ingest"][..], &["ask"], &["memory", "forget"], &["frobnicate"]] {
+    for args in [
+        &["ingest"][..],
+        &["ask"],
+        &["memory", "forget"],
+        &["frobnicate"],
+    ] {
         assert_eq!(device.run(args).status.code(), Some(2), "{args:?}");
     }
 }

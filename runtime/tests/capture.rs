@@ -6,9 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use earwitness::capture::{
-    AudioSource, CaptureError, FileSource, PcmFormat, PcmSource, decode,
-};
+use earwitness::capture::{AudioSource, CaptureError, FileSource, PcmFormat, PcmSource, decode};
 use hound::{SampleFormat, WavSpec, WavWriter};
 use tempfile::TempDir;
 
@@ -21,7 +19,9 @@ fn tone(rate_hz: u32, seconds: f32) -> Vec<f32> {
 }
 
 fn wav(folder: &TempDir, spec: WavSpec, mono: &[f32]) -> PathBuf {
-    let path = folder.path().join(format!("{}-{}.wav", spec.sample_rate, spec.bits_per_sample));
+    let path = folder
+        .path()
+        .join(format!("{}-{}.wav", spec.sample_rate, spec.bits_per_sample));
     let mut writer = WavWriter::create(&path, spec).unwrap();
     for &sample in mono {
         for _ in 0..spec.channels {
@@ -39,19 +39,33 @@ fn wav(folder: &TempDir, spec: WavSpec, mono: &[f32]) -> PathBuf {
 }
 
 fn int16(sample_rate: u32, channels: u16) -> WavSpec {
-    WavSpec { channels, sample_rate, bits_per_sample: 16, sample_format: SampleFormat::Int }
+    WavSpec {
+        channels,
+        sample_rate,
+        bits_per_sample: 16,
+        sample_format: SampleFormat::Int,
+    }
 }
 
 fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f32::max)
 }
 
 #[test]
 fn every_rate_and_layout_gives_the_same_tone() {
     let folder = TempDir::new().unwrap();
     let expected = tone(16_000, 1.0);
-    for (rate, channels) in [(16_000, 1), (8_000, 1), (22_050, 1), (44_100, 2), (48_000, 2)] {
+    for (rate, channels) in [
+        (16_000, 1),
+        (8_000, 1),
+        (22_050, 1),
+        (44_100, 2),
+        (48_000, 2),
+    ] {
         let path = wav(&folder, int16(rate, channels), &tone(rate, 1.0));
         let samples = decode(&path).unwrap();
         // The resampling filter rings at the ends of the recording.
@@ -73,18 +87,34 @@ fn every_sample_format_is_read() {
         (32, SampleFormat::Int, 1e-6),
         (32, SampleFormat::Float, 1e-7),
     ] {
-        let spec =
-            WavSpec { channels: 1, sample_rate: 16_000, bits_per_sample: bits, sample_format: format };
+        let spec = WavSpec {
+            channels: 1,
+            sample_rate: 16_000,
+            bits_per_sample: bits,
+            sample_format: format,
+        };
         let samples = decode(&wav(&folder, spec, &expected)).unwrap();
-        assert!(largest_difference(&samples, &expected) < bound, "{bits} bits");
+        assert!(
+            largest_difference(&samples, &expected) < bound,
+            "{bits} bits"
+        );
     }
 }
 
 #[test]
 fn one_sample_is_a_recording() {
     let folder = TempDir::new().unwrap();
-    assert_eq!(decode(&wav(&folder, int16(16_000, 1), &[0.25])).unwrap().len(), 1);
-    assert!(decode(&wav(&folder, int16(16_000, 1), &[])).unwrap().is_empty());
+    assert_eq!(
+        decode(&wav(&folder, int16(16_000, 1), &[0.25]))
+            .unwrap()
+            .len(),
+        1
+    );
+    assert!(
+        decode(&wav(&folder, int16(16_000, 1), &[]))
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -96,8 +126,8 @@ fn a_float_that_is_no_number_becomes_silence() {
         bits_per_sample: 32,
         sample_format: SampleFormat::Float,
     };
-    let samples = decode(&wav(&folder, spec, &[0.5, f32::NAN, f32::INFINITY, 7.0, -0.5])).unwrap();
-    assert_eq!(samples, [0.5, 0.0, 0.0, 1.0, -0.5]);
+    let samples = decode(&wav(&folder, spec, &[0.5, f32::NAN, 7.0, -0.5])).unwrap();
+    assert_eq!(samples, [0.5, 0.0, 1.0, -0.5]);
 }
 
 fn refused(path: &Path) -> CaptureError {
@@ -118,7 +148,10 @@ fn what_is_no_recording_is_refused_by_name() {
     ] {
         fs::write(&path, bytes).unwrap();
         let message = refused(&path).to_string();
-        assert!(message.contains(kind) && message.contains("thing"), "{message}");
+        assert!(
+            message.contains(kind) && message.contains("thing"),
+            "{message}"
+        );
     }
 }
 
@@ -154,7 +187,10 @@ fn raw_samples_come_through_whatever_the_pipe_does() {
     }
     let bytes: Vec<u8> = (0..2000i16).flat_map(|i| (i * 16).to_le_bytes()).collect();
     let read = |bytes: Vec<u8>| {
-        let format = PcmFormat { rate_hz: 16_000, channels: 1 };
+        let format = PcmFormat {
+            rate_hz: 16_000,
+            channels: 1,
+        };
         let mut source = PcmSource::new("pipe", Drip(Cursor::new(bytes), 0), format).unwrap();
         let mut samples = Vec::new();
         while source.read(&mut samples)? {}
@@ -162,5 +198,8 @@ fn raw_samples_come_through_whatever_the_pipe_does() {
     };
     let expected: Vec<f32> = (0..2000i16).map(|i| f32::from(i * 16) / 32768.0).collect();
     assert_eq!(read(bytes.clone()).unwrap(), expected);
-    assert!(matches!(read(bytes[..3999].to_vec()), Err(CaptureError::PartialSample)));
+    assert!(matches!(
+        read(bytes[..3999].to_vec()),
+        Err(CaptureError::PartialSample)
+    ));
 }

@@ -17,17 +17,35 @@ fn a_daemon_serves_the_memory_it_holds() {
     let spoken = device::records(&lines.join("\n"));
 
     assert_eq!(device.records(), spoken);
-    assert!(device.works(&["memory", "show", &spoken[0].id.0.to_string()]).contains(&spoken[0].text));
+    assert!(
+        device
+            .works(&["memory", "show", &spoken[0].id.0.to_string()])
+            .contains(&spoken[0].text)
+    );
     let answer: Answer =
         serde_json::from_str(&device.works(&["--json", "ask", &spoken[1].text])).unwrap();
     assert_eq!(answer.evidence[0].record, spoken[1]);
-    assert!(device.fails(&["ask", "--as", "Nobody", "Anything?"]).contains("Nobody"));
-    assert!(device.fails(&["run", "--wav", &recording]).contains("in use"));
-    let mode = fs::metadata(device.path("memory.sock")).unwrap().permissions().mode();
+    assert!(
+        device
+            .fails(&["ask", "--as", "Nobody", "Anything?"])
+            .contains("Nobody")
+    );
+    assert!(
+        device
+            .fails(&["run", "--wav", &recording])
+            .contains("in use")
+    );
+    let mode = fs::metadata(device.path("memory.sock"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 
     daemon.kill();
-    assert!(device.path("memory.sock").exists(), "a killed daemon cannot clean up");
+    assert!(
+        device.path("memory.sock").exists(),
+        "a killed daemon cannot clean up"
+    );
     assert_eq!(device.records(), spoken);
     drop(device.daemon(&["--wav", &recording, "--session", "s2"]));
 }
@@ -38,10 +56,16 @@ fn noise_on_the_socket_harms_nobody() {
     let device = Device::new();
     let recording = device.recording("silence.wav", &[0.0; 16_000]);
     let _daemon = device.daemon(&["--wav", &recording]);
-    let noise: Vec<u8> = (0..100_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let noise: Vec<u8> = (0..100_000u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
     let mut stream = UnixStream::connect(device.path("memory.sock")).unwrap();
     let _ = stream.write_all(&noise);
     drop(stream);
     assert!(device.records().is_empty());
-    assert!(device.works(&["ask", "What did I say?"]).contains("I have no record of that."));
+    assert!(
+        device
+            .works(&["ask", "What did I say?"])
+            .contains("I have no record of that.")
+    );
 }

@@ -10,7 +10,14 @@ use device::{Device, Running, conversation, records};
 const TURNS: usize = 6;
 
 fn ingest(device: &Device, extra: &[&str], recording: &str) -> Vec<earwitness_api::types::Record> {
-    let start = ["--json", "ingest", "--session", "s1", "--start", "2026-03-02T18:00:00Z"];
+    let start = [
+        "--json",
+        "ingest",
+        "--session",
+        "s1",
+        "--start",
+        "2026-03-02T18:00:00Z",
+    ];
     let args = [&start[..], extra, &[recording]].concat();
     records(&device.works(&args))
 }
@@ -25,9 +32,20 @@ fn a_killed_ingest_keeps_what_it_acknowledged_and_goes_on_to_the_same_end() {
     for acknowledged in [1, 3, 4] {
         let device = Device::new();
         let recording = device.recording("talk.wav", &sound);
-        let start = ["--json", "ingest", "--session", "s1", "--start", "2026-03-02T18:00:00Z"];
+        let start = [
+            "--json",
+            "ingest",
+            "--session",
+            "s1",
+            "--start",
+            "2026-03-02T18:00:00Z",
+        ];
         let mut command = device.command(&start);
-        let child = command.arg(&recording).stdout(Stdio::piped()).spawn().unwrap();
+        let child = command
+            .arg(&recording)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut running = Running { child };
         let lines = running.lines_until(&format!("\"id\":{},", expected[acknowledged - 1].id.0));
         running.kill();
@@ -50,10 +68,18 @@ fn a_pipe_gives_the_same_records_as_a_file() {
 
     let live = Device::new();
     let mut daemon = live.daemon(&[
-        "--pcm", "-", "--until-end", "--session", "s1", "--start", "2026-03-02T18:00:00Z",
+        "--pcm",
+        "-",
+        "--until-end",
+        "--session",
+        "s1",
+        "--start",
+        "2026-03-02T18:00:00Z",
     ]);
-    let bytes: Vec<u8> =
-        sound.iter().flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes()).collect();
+    let bytes: Vec<u8> = sound
+        .iter()
+        .flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes())
+        .collect();
     for piece in bytes.chunks(1237) {
         daemon.write(piece);
     }
@@ -65,19 +91,36 @@ fn a_pipe_gives_the_same_records_as_a_file() {
 #[test]
 fn forgetting_a_speaker_leaves_nothing_of_them() {
     let device = Device::new();
-    let spoken = ingest(&device, &[], &device.recording("talk.wav", &conversation(TURNS)));
-    let speaker = spoken[0].speaker.speaker.expect("the first turn has a speaker");
+    let spoken = ingest(
+        &device,
+        &[],
+        &device.recording("talk.wav", &conversation(TURNS)),
+    );
+    let speaker = spoken[0]
+        .speaker
+        .speaker
+        .expect("the first turn has a speaker");
     device.works(&["speakers", "name", &speaker.0.to_string(), "Zaphod"]);
     assert!(device.works(&["speakers", "list"]).contains("Zaphod"));
     device.works(&["memory", "forget", "--speaker", "zaphod"]);
 
     let kept = device.records();
     assert!(!kept.is_empty());
-    assert!(kept.iter().all(|record| record.speaker.speaker != Some(speaker)));
+    assert!(
+        kept.iter()
+            .all(|record| record.speaker.speaker != Some(speaker))
+    );
     let file = std::fs::read(device.store()).unwrap();
-    let gone = |what: &str| !file.windows(what.len()).any(|bytes| bytes == what.as_bytes());
+    let gone = |what: &str| {
+        !file
+            .windows(what.len())
+            .any(|bytes| bytes == what.as_bytes())
+    };
     assert!(gone("Zaphod"));
-    for record in spoken.iter().filter(|record| record.speaker.speaker == Some(speaker)) {
+    for record in spoken
+        .iter()
+        .filter(|record| record.speaker.speaker == Some(speaker))
+    {
         assert!(gone(&record.text), "{:?} is still in the file", record.text);
     }
     assert!(device.works(&["memory", "verify"]).contains("agrees"));

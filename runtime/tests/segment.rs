@@ -62,8 +62,14 @@ fn speech_between_silences_is_one_segment_with_margins() {
     let segment = &found[0];
     let margin = 5 * WINDOW as u64;
     assert_eq!(segment.start, 50 * WINDOW as u64 - margin);
-    assert_eq!(segment.samples.len() as u64, 40 * WINDOW as u64 + 2 * margin);
-    assert_eq!(segment.samples, sound[segment.start as usize..][..segment.samples.len()]);
+    assert_eq!(
+        segment.samples.len() as u64,
+        40 * WINDOW as u64 + 2 * margin
+    );
+    assert_eq!(
+        segment.samples,
+        sound[segment.start as usize..][..segment.samples.len()]
+    );
     assert_eq!(segment.speech_ms, 40 * 32);
 }
 
@@ -81,13 +87,22 @@ fn speech_at_the_end_of_the_stream_is_kept_to_its_last_sample() {
     sound.truncate(sound.len() - 100);
     let found = whole(&sound);
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].start + found[0].samples.len() as u64, sound.len() as u64);
+    assert_eq!(
+        found[0].start + found[0].samples.len() as u64,
+        sound.len() as u64
+    );
 }
 
 #[test]
 fn a_short_pause_does_not_end_a_segment_and_a_long_one_does() {
-    assert_eq!(whole(&sound(&[(0.9, 30), (0.0, 8), (0.9, 30), (0.0, 30)])).len(), 1);
-    assert_eq!(whole(&sound(&[(0.9, 30), (0.0, 14), (0.9, 30), (0.0, 30)])).len(), 2);
+    assert_eq!(
+        whole(&sound(&[(0.9, 30), (0.0, 8), (0.9, 30), (0.0, 30)])).len(),
+        1
+    );
+    assert_eq!(
+        whole(&sound(&[(0.9, 30), (0.0, 14), (0.9, 30), (0.0, 30)])).len(),
+        2
+    );
 }
 
 #[test]
@@ -97,9 +112,19 @@ fn endless_speech_is_cut_at_its_quietest_window_and_nothing_is_lost() {
     let sound = sound(&[(0.9, quiet_at), (0.45, 1), (0.9, 2 * max)]);
     let found = whole(&sound);
     assert_eq!(found[0].samples.len(), quiet_at * WINDOW);
-    let joined: Vec<f32> = found.iter().flat_map(|segment| segment.samples.clone()).collect();
-    assert!(joined == sound, "cut speech does not add up to what was said");
-    assert!(found.iter().all(|segment| segment.samples.len() <= (max + 5) * WINDOW));
+    let joined: Vec<f32> = found
+        .iter()
+        .flat_map(|segment| segment.samples.clone())
+        .collect();
+    assert!(
+        joined == sound,
+        "cut speech does not add up to what was said"
+    );
+    assert!(
+        found
+            .iter()
+            .all(|segment| segment.samples.len() <= (max + 5) * WINDOW)
+    );
 }
 
 proptest! {

@@ -223,7 +223,7 @@ fn write_speaker(
         }
         Speaking::New { score, learned } => {
             let id = next_id(transaction, |last| &mut last.speaker, 1)?;
-            (new_row(SpeakerId(id), new.unix_ms), *score, Some(learned))
+            (new_row(SpeakerId(id)), *score, Some(learned))
         }
     };
     row.hear(new);
@@ -240,14 +240,14 @@ fn write_speaker(
     })
 }
 
-fn new_row(id: SpeakerId, unix_ms: i64) -> SpeakerRow {
+fn new_row(id: SpeakerId) -> SpeakerRow {
     SpeakerRow {
         speaker: Speaker {
             id,
             name: None,
             records: 0,
-            first_heard_unix_ms: unix_ms,
-            last_heard_unix_ms: unix_ms,
+            first_heard_unix_ms: 0,
+            last_heard_unix_ms: 0,
         },
         centroid: Vec::new(),
         learned_ms: 0,
@@ -258,6 +258,10 @@ fn new_row(id: SpeakerId, unix_ms: i64) -> SpeakerRow {
 impl SpeakerRow {
     fn hear(&mut self, new: &NewRecord) {
         let speaker = &mut self.speaker;
+        if speaker.records == 0 {
+            speaker.first_heard_unix_ms = new.unix_ms;
+            speaker.last_heard_unix_ms = new.unix_ms;
+        }
         speaker.records += 1;
         speaker.first_heard_unix_ms = speaker.first_heard_unix_ms.min(new.unix_ms);
         speaker.last_heard_unix_ms = speaker.last_heard_unix_ms.max(new.unix_ms);

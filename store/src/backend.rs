@@ -206,3 +206,72 @@ impl StorageBackend for Backend {
         self.inner.unlock_range(start, end)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BLOCK, Backend};
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+    use redb::StorageBackend;
+    use redb::backends::InMemoryBackend;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        SetLen(usize),
+        Write(usize, u8, usize),
+    }
+
+    const MOST: usize = 4 * BLOCK;
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0..MOST).prop_map(Step::SetLen),
+            (0..MOST, any::<u8>(), 0..2 * BLOCK).prop_map(|(at, b, n)| Step::Write(at, b, n)),
+        ]
+    }
+
+    fn content(backend: &dyn StorageBackend) -> Vec<u8> {
+        let mut bytes = vec![0xAA; backend.len().unwrap() as usize];
+        backend.read(0, &mut bytes).unwrap();
+        bytes
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            rng_seed: RngSeed::Fixed(1),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        /// The layer reads like storage that took every write, and nothing
+        /// reaches the storage below.
+        #[test]
+        fn the_layer_is_like_storage_that_took_the_writes(
+            length in 0..MOST,
+            steps in prop::collection::vec(step(), 0..20),
+        ) {
+            let below = InMemoryBackend::new();
+            below.set_len(length as u64).unwrap();
+            below.write(0, &vec![7; length]).unwrap();
+            let layer = Backend::untouched(Box::new(below)).unwrap();
+            let mut twin = vec![7; length];
+            for step in steps {
+                match step {
+                    Step::SetLen(length) => {
+                        layer.set_len(length as u64).unwrap();
+                        twin.resize(length, 0);
+                    }
+                    Step::Write(at, byte, count) => {
+                        let at = at.min(twin.len());
+                        let data = vec![byte; count.min(twin.len() - at)];
+                        layer.write(at as u64, &data).unwrap();
+                        twin[at..at + data.len()].copy_from_slice(&data);
+                    }
+                }
+                prop_assert!(content(&layer) == twin);
+            }
+            prop_assert!(layer.read(twin.len() as u64, &mut [0]).is_err());
+            prop_assert!(content(layer.inner.as_ref()) == vec![7; length]);
+        }
+    }
+}

@@ -47,6 +47,13 @@ struct Heard {
     last_unix_ms: i64,
 }
 
+/// Also of who was heard, but in forgotten records alone.
+const NEVER_HEARD: Heard = Heard {
+    records: 0,
+    first_unix_ms: 0,
+    last_unix_ms: 0,
+};
+
 impl Store {
     /// Forgets for good what is selected and everything that hangs on it:
     ///
@@ -158,12 +165,10 @@ impl Plan {
                 table.remove(id)?;
                 continue;
             }
-            speaker.records = 0;
-            if let Some(heard) = self.heard.get(&id) {
-                speaker.records = heard.records;
-                speaker.first_heard_unix_ms = heard.first_unix_ms;
-                speaker.last_heard_unix_ms = heard.last_unix_ms;
-            }
+            let heard = self.heard.get(&id).unwrap_or(&NEVER_HEARD);
+            speaker.records = heard.records;
+            speaker.first_heard_unix_ms = heard.first_unix_ms;
+            speaker.last_heard_unix_ms = heard.last_unix_ms;
             put(&mut table, id, &row)?;
         }
         Ok(())

@@ -20,12 +20,11 @@ impl Store {
 
     /// Does what a forget could not finish: no room, or the power went.
     pub(crate) fn finish_reclaiming(&self) {
-        let pending = self.read(|transaction| {
-            let pending = transaction.open_table(META)?.get(RECLAIM)?.is_some();
-            Ok::<_, StorageError>(pending)
+        let _writing = self.begin_writing();
+        let pending = self.read_committed(|transaction| {
+            Ok(transaction.open_table(META)?.get(RECLAIM)?.is_some())
         });
         if matches!(pending, Ok(true)) {
-            let _writing = self.begin_writing();
             // Without success the mark stays, and the next opening tries again.
             let _ = self.rewrite();
         }
@@ -42,7 +41,7 @@ impl Store {
     }
 
     fn copy_and_exchange(&self) -> Result<(), StorageError> {
-        let fresh = self.read(|from| self.copy(from))?;
+        let fresh = self.read_committed(|from| self.copy(from))?;
         // Nobody may open the old file between the exchange and the moment its
         // lock is gone.
         let _hold = self.medium.hold()?;

@@ -85,11 +85,28 @@ impl Store {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` on the last committed state.
-    pub(crate) fn read<T, E: From<StorageError>>(
+    /// Runs `work` on the last committed state, and once more where a failure of
+    /// the medium had stopped redb. The caller does not hold `writer`.
+    pub(crate) fn read<T>(
         &self,
-        work: impl FnOnce(&ReadTransaction) -> Result<T, E>,
-    ) -> Result<T, E> {
+        work: impl Fn(&ReadTransaction) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        let result = self.read_committed(&work);
+        if result.is_ok() {
+            return result;
+        }
+        let _writing = self.begin_writing();
+        if self.recover() {
+            return self.read_committed(work);
+        }
+        result
+    }
+
+    /// Runs `work` on the last committed state.
+    pub(crate) fn read_committed<T>(
+        &self,
+        work: impl FnOnce(&ReadTransaction) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
         let access = self.access();
         work(&access.begin_read()?)
     }

@@ -27,7 +27,7 @@ impl Store {
     pub fn verify(&self) -> Result<Vec<Finding>, StorageError> {
         // No write may come between reading the tables and looking at the keys.
         let _writing = self.begin_writing();
-        self.read(|transaction| {
+        self.read_committed(|transaction| {
             let mut audit = Audit::read(transaction)?;
             audit.counters(transaction)?;
             audit.references();

@@ -1,4 +1,4 @@
-//! A disk that fills up at any point of any write.
+//! A disk that fills up at any point of any write, or does not answer for a while.
 
 mod common;
 
@@ -37,4 +37,22 @@ fn a_full_disk_loses_nothing_and_is_left_behind() {
         assert!(store.stats().unwrap().writable);
         assert_sound(&store);
     }
+}
+
+/// With more records than redb caches, so that reading has to go to the medium.
+#[test]
+fn a_medium_that_does_not_answer_for_a_while_is_read_again_afterwards() {
+    let (medium, store, session) = store();
+    let long = "long ".repeat(800);
+    for _ in 0..2500 {
+        store.append(turn(session, &long)).unwrap();
+    }
+    let count = || store.records(RecordFilter::default()).map(|all| all.len());
+    medium.fail_reads(true);
+    assert!(matches!(count(), Err(StorageError::Failed(_))));
+    assert!(store.append(turn(session, "lost")).is_err());
+    medium.fail_reads(false);
+    assert_eq!(count().unwrap(), 2500);
+    store.append(turn(session, "kept")).unwrap();
+    assert_sound(&store);
 }

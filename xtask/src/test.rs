@@ -37,6 +37,9 @@ pub fn run(args: &Args) -> Result<()> {
         step("features", cargo().args(["check", "--quiet", "-p", package]).args(*features))?;
     }
     bare_metal::check()?;
+    let mut dsp = cargo();
+    dsp.args(["test", "--quiet", "-p", "earwitness-dsp", "--features", "microfft,serde"]);
+    step("tests of the microcontroller's features", &mut dsp)?;
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--no-fail-fast"]).args(runtime_features()).args(&args.rest);
     step("tests", tests.env("EARWITNESS_PACKS", packs))

@@ -83,9 +83,10 @@ pub struct Speaker {
     pub name: Option<String>,
     /// Records attributed to it and still kept.
     pub records: u64,
-    /// When it was first heard, in milliseconds since the Unix epoch.
+    /// When it was first heard, in milliseconds since the Unix epoch; 0 when no
+    /// record of it is kept.
     pub first_heard_unix_ms: i64,
-    /// When it was last heard, in milliseconds since the Unix epoch.
+    /// When it was last heard, likewise.
     pub last_heard_unix_ms: i64,
 }
 

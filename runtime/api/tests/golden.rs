@@ -1,1 +1,205 @@
+//! The bytes of protocol version 1, as they were released.
+//!
+//! When this test breaks, a program that is already out there can no longer be
+//! understood. Do not update the bytes. Undo the change of the message, or, where
+//! it is meant, raise `PROTOCOL_VERSION`, keep this file for version 1, and add
+//! one for the new version. Samples of new variants are added at the end.
 
+use earwitness_api::message::{
+    Ask, Envelope, ErrorCode, Question, Request, Response, SpeakerRef, Status,
+};
+use earwitness_api::types::{
+    Answer, AskTimings, Attachment, Attribution, Evidence, Forgotten, PartialScores, Record,
+    RecordFilter, RecordId, Selection, Session, SessionId, Speaker, SpeakerId,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+/// A name and the bytes of an envelope in hexadecimal, one sample a line.
+const GOLDEN: &str = include_str!("golden_v1.txt");
+
+fn record() -> Record {
+    Record {
+        id: RecordId(300),
+        session: SessionId(2),
+        start_ms: 1000,
+        end_ms: 2500,
+        unix_ms: 1_772_000_000_000,
+        speaker: Attribution {
+            speaker: Some(SpeakerId(7)),
+            score: 0.75,
+        },
+        addressees: vec![Attribution {
+            speaker: None,
+            score: -0.5,
+        }],
+        text: "Grüße".into(),
+        attachments: vec![Attachment {
+            kind: "image".into(),
+            caption: "a map".into(),
+        }],
+    }
+}
+
+fn speaker() -> Speaker {
+    Speaker {
+        id: SpeakerId(7),
+        name: Some("Ada".into()),
+        records: 12,
+        first_heard_unix_ms: -1,
+        last_heard_unix_ms: 5,
+    }
+}
+
+fn answer() -> Answer {
+    Answer {
+        question: "when?".into(),
+        asker: record().speaker,
+        asker_name: Some("Ada".into()),
+        text: "Monday.".into(),
+        answered: true,
+        evidence: vec![Evidence {
+            record: record(),
+            session_name: "kitchen".into(),
+            speaker_name: None,
+            scores: PartialScores {
+                who: 0.25,
+                what: 0.5,
+                when: 1.0,
+            },
+        }],
+        timings: AskTimings {
+            listen_ms: 0.0,
+            embed_ms: 1.5,
+            score_ms: 2.0,
+            answer_ms: 3.0,
+        },
+    }
+}
+
+fn ask(question: Question, as_speaker: SpeakerRef) -> Request {
+    Request::Ask(Ask {
+        question,
+        as_speaker: Some(as_speaker),
+        limit: 5,
+    })
+}
+
+fn requests() -> Vec<(&'static str, Request)> {
+    let spoken = Question::Audio(vec![0, -1, i16::MAX]);
+    let filter = RecordFilter {
+        session: Some(SessionId(1)),
+        speaker: Some(SpeakerId(2)),
+        from_unix_ms: Some(-3),
+        to_unix_ms: Some(4),
+        limit: Some(5),
+        newest_first: true,
+    };
+    let name = Request::NameSpeaker {
+        speaker: SpeakerId(7),
+        name: "Ada".into(),
+    };
+    let forget = Request::Forget;
+    vec![
+        ("request.hello", Request::Hello),
+        ("request.status", Request::Status),
+        (
+            "request.ask.text",
+            ask(
+                Question::Text("when?".into()),
+                SpeakerRef::Name("Ada".into()),
+            ),
+        ),
+        (
+            "request.ask.audio",
+            ask(spoken, SpeakerRef::Id(SpeakerId(7))),
+        ),
+        ("request.list_records", Request::ListRecords(filter)),
+        ("request.show_record", Request::ShowRecord(RecordId(300))),
+        (
+            "request.forget.record",
+            forget(Selection::Record(RecordId(1))),
+        ),
+        (
+            "request.forget.session",
+            forget(Selection::Session(SessionId(2))),
+        ),
+        (
+            "request.forget.speaker",
+            forget(Selection::Speaker(SpeakerId(3))),
+        ),
+        (
+            "request.forget.time_range",
+            forget(Selection::TimeRange { from: -4, to: 5 }),
+        ),
+        ("request.list_speakers", Request::ListSpeakers),
+        ("request.name_speaker", name),
+        ("request.list_sessions", Request::ListSessions),
+        ("request.subscribe", Request::Subscribe),
+    ]
+}
+
+fn responses() -> Vec<(&'static str, Response)> {
+    let program = "earwitness 0.1.0".into();
+    let status = Status {
+        uptime_ms: 1,
+        listening: true,
+        writable: false,
+        sessions: 2,
+        records: 3,
+        speakers: 4,
+        store_bytes: 500,
+    };
+    let forgotten = Forgotten {
+        records: 1,
+        voiceprints: 2,
+        reclaimed: true,
+    };
+    let session = Session {
+        id: SessionId(2),
+        name: "kitchen".into(),
+        started_unix_ms: 6,
+    };
+    let acknowledged = Response::Acknowledged(Box::new(record()));
+    let error = |code| Response::Error {
+        code,
+        message: "no".into(),
+    };
+    vec![
+        ("response.hello", Response::Hello { program }),
+        ("response.status", Response::Status(status)),
+        ("response.answer", Response::Answer(Box::new(answer()))),
+        ("response.records", Response::Records(vec![record()])),
+        ("response.record", Response::Record(Box::new(record()))),
+        ("response.forgotten", Response::Forgotten(forgotten)),
+        ("response.speakers", Response::Speakers(vec![speaker()])),
+        ("response.speaker", Response::Speaker(speaker())),
+        ("response.sessions", Response::Sessions(vec![session])),
+        ("response.subscribed", Response::Subscribed),
+        ("response.acknowledged", acknowledged),
+        ("response.error.bad_request", error(ErrorCode::BadRequest)),
+        ("response.error.not_found", error(ErrorCode::NotFound)),
+        ("response.error.unavailable", error(ErrorCode::Unavailable)),
+        ("response.error.internal", error(ErrorCode::Internal)),
+    ]
+}
+
+fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(samples: Vec<(&str, T)>) -> usize {
+    let golden: BTreeMap<_, _> = GOLDEN.lines().filter_map(|l| l.split_once(' ')).collect();
+    let count = samples.len();
+    for (name, body) in samples {
+        let envelope = Envelope::new(300, body);
+        let bytes = postcard::to_allocvec(&envelope).unwrap();
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(golden.get(name), Some(&hex.as_str()), "{name}");
+        assert_eq!(Envelope::open(&bytes), Ok(envelope), "{name}");
+    }
+    count
+}
+
+#[test]
+fn version_1_is_written_and_read_as_released() {
+    let checked = check(requests()) + check(responses());
+    assert_eq!(checked, GOLDEN.lines().count());
+}

@@ -18,12 +18,10 @@ impl Converter {
         Ok(Self { resampler, finished: false })
     }
 
-    /// Appends what comes out for one block; non-finite samples become silence,
-    /// so that one bad sample of a float file cannot poison what is remembered.
+    /// Appends what comes out for one block. A float file may hold anything: what
+    /// is too loud is clipped, and what is no number the resampler silences.
     pub(super) fn push(&mut self, interleaved: &mut [f32], out: &mut Vec<f32>) {
-        for sample in interleaved.iter_mut() {
-            *sample = if sample.is_finite() { sample.clamp(-1.0, 1.0) } else { 0.0 };
-        }
+        interleaved.iter_mut().for_each(|sample| *sample = sample.clamp(-1.0, 1.0));
         self.resampler.push(interleaved, out);
     }
 

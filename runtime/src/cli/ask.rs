@@ -14,7 +14,12 @@ pub(super) struct Args {
     #[arg(long = "as", value_name = "SPEAKER")]
     asker: Option<String>,
     /// A recording of the question
-    #[arg(long, value_name = "FILE", conflicts_with = "text", required_unless_present = "text")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "text",
+        required_unless_present = "text"
+    )]
     wav: Option<PathBuf>,
     /// Pieces of evidence to show
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
@@ -46,11 +51,17 @@ fn question(args: &Args) -> anyhow::Result<Question> {
         return Ok(Question::Audio(spoken(path)?));
     }
     let text = args.text.as_deref().unwrap_or_default().trim();
-    ensure!(!text.is_empty(), "the question is empty; type one, or name a recording with --wav");
+    ensure!(
+        !text.is_empty(),
+        "the question is empty; type one, or name a recording with --wav"
+    );
     Ok(Question::Text(text.to_owned()))
 }
 
 fn spoken(path: &Path) -> anyhow::Result<Vec<i16>> {
     let samples = capture::decode(path)?;
-    Ok(samples.iter().map(|&sample| (sample * 32767.0).round() as i16).collect())
+    Ok(samples
+        .iter()
+        .map(|&sample| (sample * 32767.0).round() as i16)
+        .collect())
 }

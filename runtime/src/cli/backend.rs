@@ -54,8 +54,11 @@ impl Backend {
         last: Option<u32>,
     ) -> anyhow::Result<Vec<Record>> {
         if last.is_some() {
-            let mut newest =
-                self.some_records(RecordFilter { limit: last, newest_first: true, ..filter })?;
+            let mut newest = self.some_records(RecordFilter {
+                limit: last,
+                newest_first: true,
+                ..filter
+            })?;
             newest.reverse();
             return Ok(newest);
         }
@@ -119,10 +122,20 @@ pub(super) fn speaker_ref(text: &str) -> SpeakerRef {
 
 /// Makes the folder of a new store, for its owner's eyes only.
 pub(super) fn make_folder(store: &Path) -> anyhow::Result<()> {
-    let Some(folder) = store.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+    let Some(folder) = store
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    else {
         return Ok(());
     };
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(|| {
-        format!("cannot make the folder {}; choose another place with --store", folder.display())
-    })
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| {
+            format!(
+                "cannot make the folder {}; choose another place with --store",
+                folder.display()
+            )
+        })
 }

@@ -26,13 +26,19 @@ impl Finding {
             Ok(says) => (true, says),
             Err(says) => (false, says),
         };
-        Self { what: what.into(), ok, says }
+        Self {
+            what: what.into(),
+            ok,
+            says,
+        }
     }
 }
 
 pub(super) fn run(common: &Common) -> anyhow::Result<()> {
-    let mut findings: Vec<Finding> =
-        Kind::ALL.into_iter().map(|kind| pack(&common.packs(), kind)).collect();
+    let mut findings: Vec<Finding> = Kind::ALL
+        .into_iter()
+        .map(|kind| pack(&common.packs(), kind))
+        .collect();
     findings.push(memory(common));
     findings.push(microphone());
     let wrong = findings.iter().filter(|finding| !finding.ok).count();
@@ -45,20 +51,25 @@ pub(super) fn run(common: &Common) -> anyhow::Result<()> {
         }
     }
     if wrong > 0 {
-        bail!("{wrong} of {} checks failed; each line marked WRONG says what to do", findings.len());
+        bail!(
+            "{wrong} of {} checks failed; each line marked WRONG says what to do",
+            findings.len()
+        );
     }
     Ok(())
 }
 
 /// A pack is intact and computes here what it computed where it was built.
 fn pack(packs: &Path, kind: Kind) -> Finding {
-    let checked = Pack::open(packs, kind).map_err(|error| error.to_string()).and_then(|pack| {
-        let report = parity::check(&pack).map_err(|error| error.to_string())?;
-        Ok(format!(
-            "{} {} ({}), {report}",
-            pack.manifest.name, pack.manifest.version, pack.manifest.license
-        ))
-    });
+    let checked = Pack::open(packs, kind)
+        .map_err(|error| error.to_string())
+        .and_then(|pack| {
+            let report = parity::check(&pack).map_err(|error| error.to_string())?;
+            Ok(format!(
+                "{} {} ({}), {report}",
+                pack.manifest.name, pack.manifest.version, pack.manifest.license
+            ))
+        });
     Finding::new(format!("pack {kind}"), checked)
 }
 
@@ -68,7 +79,9 @@ fn memory(common: &Common) -> Finding {
     let outcome = if backend::daemon(&path).is_some() {
         Ok(says("in use by a running daemon".to_owned()))
     } else if !path.exists() {
-        Ok(says("not there yet; the first recording makes it".to_owned()))
+        Ok(says(
+            "not there yet; the first recording makes it".to_owned(),
+        ))
     } else {
         check_store(&path).map(&says)
     };
@@ -86,7 +99,12 @@ fn check_store(path: &Path) -> Result<String, String> {
         )),
         None => store
             .stats()
-            .map(|stats| format!("{} records of {} speakers, all agrees", stats.records, stats.speakers))
+            .map(|stats| {
+                format!(
+                    "{} records of {} speakers, all agrees",
+                    stats.records, stats.speakers
+                )
+            })
             .map_err(|error| error.to_string()),
     }
 }
@@ -98,10 +116,16 @@ fn microphone() -> Finding {
         .map(|microphone| earwitness::capture::AudioSource::name(&microphone))
         .map_err(|error| error.to_string());
     // A hub that is fed by a pipe or a node needs no microphone of its own.
-    Finding { ok: true, ..Finding::new("microphone", outcome) }
+    Finding {
+        ok: true,
+        ..Finding::new("microphone", outcome)
+    }
 }
 
 #[cfg(not(feature = "mic"))]
 fn microphone() -> Finding {
-    Finding::new("microphone", Ok("this program was built without microphone input".to_owned()))
+    Finding::new(
+        "microphone",
+        Ok("this program was built without microphone input".to_owned()),
+    )
 }

@@ -40,14 +40,22 @@ pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let hub = common.open_hub()?;
     let summary = Summary::new(started.elapsed());
-    let mut ingest = Ingest { common, args, hub: &hub, summary };
+    let mut ingest = Ingest {
+        common,
+        args,
+        hub: &hub,
+        summary,
+    };
     let failed = match &args.session {
         Some(name) => ingest.one_session(name),
         None => ingest.session_each(),
     };
     ingest.summary.print(common, started.elapsed())?;
     if failed > 0 {
-        bail!("{failed} of {} files could not be taken in whole; see above", args.files.len());
+        bail!(
+            "{failed} of {} files could not be taken in whole; see above",
+            args.files.len()
+        );
     }
     Ok(())
 }
@@ -63,7 +71,9 @@ impl Ingest<'_> {
     /// Every file is a session called like the file. Returns how many failed.
     fn session_each(&mut self) -> usize {
         let failures = self.args.files.iter().filter(|path| {
-            let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            let name = path
+                .file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned());
             let outcome = self.file(path, &name.unwrap_or_default(), 0, false);
             outcome.inspect_err(|error| report(path, error)).is_err()
         });
@@ -101,9 +111,19 @@ impl Ingest<'_> {
     ) -> anyhow::Result<u64> {
         let mut source = FileSource::open(path)?;
         let session = self.session(session, may_go_on)?;
-        let known_until_ms = if self.args.resume { self.end_of(&session.name) } else { 0 };
-        let mut listener =
-            Listener::new(self.hub, session, Placement { offset_ms, known_until_ms })?;
+        let known_until_ms = if self.args.resume {
+            self.end_of(&session.name)
+        } else {
+            0
+        };
+        let mut listener = Listener::new(
+            self.hub,
+            session,
+            Placement {
+                offset_ms,
+                known_until_ms,
+            },
+        )?;
         let progress = progress(&source);
         let outcome = self.listen(&mut source, &mut listener, &progress);
         progress.finish_and_clear();
@@ -161,14 +181,20 @@ impl Ingest<'_> {
     /// Where the last record of a session ends; 0 without one.
     fn end_of(&self, session: &str) -> u64 {
         let store = self.hub.store();
-        let Ok(Some(session)) = store.session_by_name(session) else { return 0 };
+        let Ok(Some(session)) = store.session_by_name(session) else {
+            return 0;
+        };
         let last = RecordFilter {
             session: Some(session.id),
             limit: Some(1),
             newest_first: true,
             ..RecordFilter::default()
         };
-        store.records(last).ok().and_then(|records| records.first().map(|r| r.end_ms)).unwrap_or(0)
+        store
+            .records(last)
+            .ok()
+            .and_then(|records| records.first().map(|r| r.end_ms))
+            .unwrap_or(0)
     }
 }
 
@@ -178,7 +204,10 @@ fn report(path: &Path, error: &anyhow::Error) {
 
 /// A bar on a terminal, nothing elsewhere.
 fn progress(source: &FileSource) -> ProgressBar {
-    let Some(length) = source.expected_samples().filter(|_| io::stderr().is_terminal()) else {
+    let Some(length) = source
+        .expected_samples()
+        .filter(|_| io::stderr().is_terminal())
+    else {
         return ProgressBar::hidden();
     };
     let style = ProgressStyle::with_template("{msg} [{bar:30}] {percent}% {eta} left");

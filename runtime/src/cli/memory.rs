@@ -83,7 +83,11 @@ fn list(common: &Common, list: &List) -> anyhow::Result<()> {
         Some(who) => Some(backend.resolve(&backend::speaker_ref(who))?),
         None => None,
     };
-    let filter = RecordFilter { session, speaker, ..RecordFilter::default() };
+    let filter = RecordFilter {
+        session,
+        speaker,
+        ..RecordFilter::default()
+    };
     let records = backend.records(filter, list.last)?;
     let mut shown = None;
     for record in records {
@@ -95,7 +99,10 @@ fn list(common: &Common, list: &List) -> anyhow::Result<()> {
             shown = Some(record.session);
             print::line(&heading(&sessions, record.session))?;
         }
-        print::line(&print::record(&record, name_of(&speakers, record.speaker.speaker)))?;
+        print::line(&print::record(
+            &record,
+            name_of(&speakers, record.speaker.speaker),
+        ))?;
     }
     Ok(())
 }
@@ -103,7 +110,10 @@ fn list(common: &Common, list: &List) -> anyhow::Result<()> {
 fn show(common: &Common, id: RecordId) -> anyhow::Result<()> {
     let mut backend = Backend::open(common)?;
     let Response::Record(record) = backend.call(Request::ShowRecord(id))? else {
-        bail!("record {} could not be shown; try `earwitness memory verify`", id.0);
+        bail!(
+            "record {} could not be shown; try `earwitness memory verify`",
+            id.0
+        );
     };
     if common.json {
         return print::json(&record);
@@ -112,10 +122,19 @@ fn show(common: &Common, id: RecordId) -> anyhow::Result<()> {
     let sessions = sessions(&mut backend)?;
     let speaker = print::who(record.speaker, name_of(&speakers, record.speaker.speaker));
     print::line(&format!("record     {}", record.id.0))?;
-    print::line(&format!("session    {}", heading(&sessions, record.session)))?;
+    print::line(&format!(
+        "session    {}",
+        heading(&sessions, record.session)
+    ))?;
     print::line(&format!("when       {}", print::moment(record.unix_ms)))?;
-    print::line(&format!("within     {} to {} ms of the session", record.start_ms, record.end_ms))?;
-    print::line(&format!("speaker    {speaker} (score {:.3})", record.speaker.score))?;
+    print::line(&format!(
+        "within     {} to {} ms of the session",
+        record.start_ms, record.end_ms
+    ))?;
+    print::line(&format!(
+        "speaker    {speaker} (score {:.3})",
+        record.speaker.score
+    ))?;
     print::line(&format!("text       {}", record.text))
 }
 
@@ -131,7 +150,11 @@ pub(super) fn forget(
             "forgot {} records and {} voiceprints{}",
             forgotten.records,
             forgotten.voiceprints,
-            if forgotten.reclaimed { "" } else { "; their space is given back once there is room to rewrite the file" }
+            if forgotten.reclaimed {
+                ""
+            } else {
+                "; their space is given back once there is room to rewrite the file"
+            }
         )),
         other => backend::unexpected(&other),
     }
@@ -143,16 +166,23 @@ fn selection(backend: &mut Backend, forget: &Forget) -> anyhow::Result<Selection
         return Ok(Selection::Record(RecordId(id)));
     }
     if let Some(name) = &forget.session {
-        return Ok(Selection::Session(session_named(&sessions(backend)?, name)?.id));
+        return Ok(Selection::Session(
+            session_named(&sessions(backend)?, name)?.id,
+        ));
     }
     if let Some(who) = &forget.speaker {
-        return Ok(Selection::Speaker(backend.resolve(&backend::speaker_ref(who))?));
+        return Ok(Selection::Speaker(
+            backend.resolve(&backend::speaker_ref(who))?,
+        ));
     }
     let (Some(since), Some(until)) = (forget.since, forget.until) else {
         bail!("say what to forget: --record, --session, --speaker, or --since with --until");
     };
     ensure!(since < until, "--since must be before --until");
-    Ok(Selection::TimeRange { from: since.as_millisecond(), to: until.as_millisecond() })
+    Ok(Selection::TimeRange {
+        from: since.as_millisecond(),
+        to: until.as_millisecond(),
+    })
 }
 
 fn verify(common: &Common) -> anyhow::Result<()> {
@@ -161,7 +191,10 @@ fn verify(common: &Common) -> anyhow::Result<()> {
     };
     let findings = store.verify()?;
     if common.json {
-        let details: Vec<&str> = findings.iter().map(|finding| finding.detail.as_str()).collect();
+        let details: Vec<&str> = findings
+            .iter()
+            .map(|finding| finding.detail.as_str())
+            .collect();
         print::json(&serde_json::json!({ "findings": details }))?;
     } else {
         findings.iter().try_for_each(|finding| {
@@ -174,7 +207,11 @@ fn verify(common: &Common) -> anyhow::Result<()> {
         findings.len(),
         common.store().display()
     );
-    if common.json { Ok(()) } else { print::line("everything agrees") }
+    if common.json {
+        Ok(())
+    } else {
+        print::line("everything agrees")
+    }
 }
 
 fn sessions(backend: &mut Backend) -> anyhow::Result<Vec<Session>> {
@@ -185,19 +222,41 @@ fn sessions(backend: &mut Backend) -> anyhow::Result<Vec<Session>> {
 }
 
 fn session_named<'s>(sessions: &'s [Session], name: &str) -> anyhow::Result<&'s Session> {
-    sessions.iter().find(|session| session.name == name).with_context(|| {
-        let known: Vec<&str> = sessions.iter().map(|session| session.name.as_str()).collect();
-        format!("there is no session called {name:?}; there are: {}", known.join(", "))
-    })
+    sessions
+        .iter()
+        .find(|session| session.name == name)
+        .with_context(|| {
+            let known: Vec<&str> = sessions
+                .iter()
+                .map(|session| session.name.as_str())
+                .collect();
+            format!(
+                "there is no session called {name:?}; there are: {}",
+                known.join(", ")
+            )
+        })
 }
 
 fn heading(sessions: &[Session], id: SessionId) -> String {
-    sessions.iter().find(|session| session.id == id).map_or_else(
-        || format!("session {}", id.0),
-        |session| format!("{} ({})", session.name, print::moment(session.started_unix_ms)),
-    )
+    sessions
+        .iter()
+        .find(|session| session.id == id)
+        .map_or_else(
+            || format!("session {}", id.0),
+            |session| {
+                format!(
+                    "{} ({})",
+                    session.name,
+                    print::moment(session.started_unix_ms)
+                )
+            },
+        )
 }
 
 fn name_of(speakers: &[Speaker], id: Option<SpeakerId>) -> Option<&str> {
-    speakers.iter().find(|speaker| Some(speaker.id) == id)?.name.as_deref()
+    speakers
+        .iter()
+        .find(|speaker| Some(speaker.id) == id)?
+        .name
+        .as_deref()
 }

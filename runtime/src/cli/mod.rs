@@ -85,7 +85,12 @@ impl Common {
         let store = self.store();
         backend::make_folder(&store)?;
         let answerer = Box::new(Extractive::new(TimeZone::system()));
-        Ok(Hub::open(&self.packs(), &store, answerer, HubOptions::default())?)
+        Ok(Hub::open(
+            &self.packs(),
+            &store,
+            answerer,
+            HubOptions::default(),
+        )?)
     }
 }
 
@@ -93,7 +98,8 @@ pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     tracing_subscriber::fmt()
         .with_env_filter(
-            EnvFilter::try_from_env("EARWITNESS_LOG").unwrap_or_else(|_| EnvFilter::new("warn,earwitness=info,tract=error")),
+            EnvFilter::try_from_env("EARWITNESS_LOG")
+                .unwrap_or_else(|_| EnvFilter::new("warn,earwitness=info,tract=error")),
         )
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)

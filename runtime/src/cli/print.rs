@@ -32,7 +32,11 @@ pub(super) fn record(record: &Record, speaker: Option<&str>) -> String {
         "{:>5}  {}  {:<18}  {}",
         record.id.0,
         clock(record.start_ms),
-        format!("{} ({:.2})", who(record.speaker, speaker), record.speaker.score),
+        format!(
+            "{} ({:.2})",
+            who(record.speaker, speaker),
+            record.speaker.score
+        ),
         record.text
     )
 }
@@ -59,7 +63,11 @@ pub(super) fn who(attribution: Attribution, name: Option<&str>) -> String {
 pub(super) fn moment(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms).map_or_else(
         |_| "?".to_owned(),
-        |at| at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        |at| {
+            at.to_zoned(TimeZone::system())
+                .strftime("%Y-%m-%d %H:%M:%S")
+                .to_string()
+        },
     )
 }
 

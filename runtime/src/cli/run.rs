@@ -68,10 +68,15 @@ pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
     let mut summary = Summary::new(started.elapsed());
     let socket = paths::socket_of(&common.store());
     let listener = serve::bind(&socket).with_context(|| {
-        format!("cannot serve at {}; choose a shorter or writable place with --store", socket.display())
+        format!(
+            "cannot serve at {}; choose a shorter or writable place with --store",
+            socket.display()
+        )
     })?;
     let server = Arc::clone(&daemon);
-    thread::Builder::new().name("serve".to_owned()).spawn(move || serve::serve(&server, &listener))?;
+    thread::Builder::new()
+        .name("serve".to_owned())
+        .spawn(move || serve::serve(&server, &listener))?;
 
     let heard = listen(common, args, &daemon, &stop).and_then(|account| {
         summary.add(&account);
@@ -105,10 +110,15 @@ fn listen(
 ) -> anyhow::Result<Account> {
     let now = args.start.unwrap_or_else(Timestamp::now);
     let name = args.session.clone().unwrap_or_else(|| {
-        now.to_zoned_datetime(TimeZone::system()).strftime("live %Y-%m-%d %H:%M:%S").to_string()
+        now.to_zoned_datetime(TimeZone::system())
+            .strftime("live %Y-%m-%d %H:%M:%S")
+            .to_string()
     });
     let sound = start_reading(args)?;
-    let session = daemon.hub().store().begin_session(&name, now.as_millisecond())?;
+    let session = daemon
+        .hub()
+        .store()
+        .begin_session(&name, now.as_millisecond())?;
     let mut listener = Listener::new(daemon.hub(), session, Placement::default())?;
     daemon.set_listening(true);
     tracing::info!(session = name, "listening");
@@ -155,15 +165,17 @@ fn start_reading(args: &Args) -> anyhow::Result<Receiver<Block>> {
     let (opened_sender, opened) = mpsc::sync_channel(1);
     let (sender, receiver) = mpsc::sync_channel(BLOCKS);
     let open = opener(args)?;
-    thread::Builder::new().name("capture".to_owned()).spawn(move || match open() {
-        Ok(source) => {
-            let _ = opened_sender.send(Ok(()));
-            read_all(source, &sender);
-        }
-        Err(error) => {
-            let _ = opened_sender.send(Err(error));
-        }
-    })?;
+    thread::Builder::new()
+        .name("capture".to_owned())
+        .spawn(move || match open() {
+            Ok(source) => {
+                let _ = opened_sender.send(Ok(()));
+                read_all(source, &sender);
+            }
+            Err(error) => {
+                let _ = opened_sender.send(Err(error));
+            }
+        })?;
     opened.recv().context("the capture thread ended early")??;
     Ok(receiver)
 }
@@ -175,7 +187,10 @@ fn opener(args: &Args) -> anyhow::Result<Opener> {
         return Ok(Box::new(move || Ok(Box::new(FileSource::open(&path)?))));
     }
     if let Some(path) = args.pcm.clone() {
-        let format = PcmFormat { rate_hz: args.rate, channels: args.channels };
+        let format = PcmFormat {
+            rate_hz: args.rate,
+            channels: args.channels,
+        };
         return Ok(Box::new(move || open_pcm(path, format)));
     }
     microphone()
@@ -184,7 +199,11 @@ fn opener(args: &Args) -> anyhow::Result<Opener> {
 fn open_pcm(path: PathBuf, format: PcmFormat) -> Result<Box<dyn AudioSource>, CaptureError> {
     let name = path.display().to_string();
     if name == "-" {
-        return Ok(Box::new(PcmSource::new("standard input", io::stdin(), format)?));
+        return Ok(Box::new(PcmSource::new(
+            "standard input",
+            io::stdin(),
+            format,
+        )?));
     }
     let file = std::fs::File::open(&path).map_err(|source| CaptureError::Io { path, source })?;
     Ok(Box::new(PcmSource::new(&name, file, format)?))
@@ -192,12 +211,16 @@ fn open_pcm(path: PathBuf, format: PcmFormat) -> Result<Box<dyn AudioSource>, Ca
 
 #[cfg(feature = "mic")]
 fn microphone() -> anyhow::Result<Opener> {
-    Ok(Box::new(|| Ok(Box::new(earwitness::capture::Microphone::open()?))))
+    Ok(Box::new(|| {
+        Ok(Box::new(earwitness::capture::Microphone::open()?))
+    }))
 }
 
 #[cfg(not(feature = "mic"))]
 fn microphone() -> anyhow::Result<Opener> {
-    bail!("this program was built without microphone input; use --wav or --pcm, or build it with the feature `mic`")
+    bail!(
+        "this program was built without microphone input; use --wav or --pcm, or build it with the feature `mic`"
+    )
 }
 
 fn read_all(mut source: Box<dyn AudioSource>, sender: &SyncSender<Block>) {

@@ -36,7 +36,10 @@ pub(super) fn run(common: &Common, command: &Command) -> anyhow::Result<()> {
         }
         Command::Name { speaker, name } => {
             let speaker = backend.resolve(&backend::speaker_ref(speaker))?;
-            match backend.call(Request::NameSpeaker { speaker, name: name.clone() })? {
+            match backend.call(Request::NameSpeaker {
+                speaker,
+                name: name.clone(),
+            })? {
                 Response::Speaker(speaker) => show(common, &speaker),
                 other => backend::unexpected(&other),
             }

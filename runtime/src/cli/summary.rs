@@ -22,7 +22,13 @@ pub(super) struct Summary {
 impl Summary {
     /// Nothing heard yet; the models took so long to load.
     pub(super) fn new(load: Duration) -> Self {
-        Self { load, records: 0, wordless: 0, audio: Duration::ZERO, stages: Meter::default() }
+        Self {
+            load,
+            records: 0,
+            wordless: 0,
+            audio: Duration::ZERO,
+            stages: Meter::default(),
+        }
     }
 
     /// Adds one stream.

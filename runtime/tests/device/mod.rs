@@ -26,7 +26,10 @@ impl Device {
     pub fn new() -> Self {
         let packs = env::var_os("EARWITNESS_PACKS")
             .expect("EARWITNESS_PACKS must name the model packs; `cargo xtask test` sets it");
-        Self { folder: TempDir::new().unwrap(), packs: packs.into() }
+        Self {
+            folder: TempDir::new().unwrap(),
+            packs: packs.into(),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -39,8 +42,15 @@ impl Device {
 
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_earwitness"));
-        command.arg("--store").arg(self.store()).arg("--packs").arg(&self.packs);
-        command.args(args).stdin(Stdio::null()).env("EARWITNESS_LOG", "error");
+        command
+            .arg("--store")
+            .arg(self.store())
+            .arg("--packs")
+            .arg(&self.packs);
+        command
+            .args(args)
+            .stdin(Stdio::null())
+            .env("EARWITNESS_LOG", "error");
         command
     }
 
@@ -61,7 +71,12 @@ impl Device {
     pub fn fails(&self, args: &[&str]) -> String {
         let output = self.run(args);
         let err = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{args:?} printed {}\n{err}", text(&output.stdout));
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{args:?} printed {}\n{err}",
+            text(&output.stdout)
+        );
         assert!(!err.contains("panicked"), "{err}");
         err.lines().last().unwrap_or_default().to_owned()
     }
@@ -159,7 +174,12 @@ pub fn conversation(turns: usize) -> Vec<f32> {
     let episode = File::open(folder.join("episode.json")).unwrap();
     let episode: Value = serde_json::from_reader(episode).unwrap();
     let mut sound = vec![0.0; 8_000];
-    for turn in episode["sessions"][0]["turns"].as_array().unwrap().iter().take(turns) {
+    for turn in episode["sessions"][0]["turns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .take(turns)
+    {
         sound.extend(decode(&folder.join(turn["audio"].as_str().unwrap())).unwrap());
         sound.extend([0.0; 12_000]);
     }

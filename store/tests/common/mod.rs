@@ -10,25 +10,46 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 /// A store's bytes and its replacement's, shared by clones, which outlive every
-/// store on them. Writing fails once `space` bytes have been written.
+/// store on them.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryMedium {
-    pub bytes: Arc<Mutex<Option<Bytes>>>,
+    bytes: Arc<Mutex<Option<Bytes>>>,
     replacement: Arc<Mutex<Option<Bytes>>>,
-    pub space: Arc<Mutex<Option<usize>>>,
+    faults: Arc<Mutex<Faults>>,
 }
 
-pub type Bytes = Arc<Mutex<Vec<u8>>>;
+type Bytes = Arc<Mutex<Vec<u8>>>;
+
+#[derive(Debug, Default)]
+struct Faults {
+    /// Writing fails once so many bytes have been written.
+    space: Option<usize>,
+    /// Reading fails.
+    unreadable: bool,
+}
 
 impl MemoryMedium {
     pub fn limit(&self, space: Option<usize>) {
-        *self.space.lock().unwrap() = space;
+        self.faults.lock().unwrap().space = space;
+    }
+
+    pub fn fail_reads(&self, fail: bool) {
+        self.faults.lock().unwrap().unreadable = fail;
+    }
+
+    pub fn content(&self) -> Vec<u8> {
+        let bytes = self.bytes.lock().unwrap();
+        bytes.as_ref().unwrap().lock().unwrap().clone()
+    }
+
+    pub fn set_content(&self, content: Vec<u8>) {
+        *self.bytes.lock().unwrap() = Some(Arc::new(Mutex::new(content)));
     }
 
     fn backend(&self, bytes: &Bytes) -> Box<dyn StorageBackend> {
         Box::new(MemoryBackend {
             bytes: Arc::clone(bytes),
-            space: Arc::clone(&self.space),
+            faults: Arc::clone(&self.faults),
         })
     }
 }
@@ -76,16 +97,7 @@ impl Medium for MemoryMedium {
 #[derive(Debug)]
 struct MemoryBackend {
     bytes: Bytes,
-    space: Arc<Mutex<Option<usize>>>,
-}
-
-impl MemoryBackend {
-    fn spend(&self, bytes: usize) -> io::Result<()> {
-        if let Some(space) = self.space.lock().unwrap().as_mut() {
-            *space = space.checked_sub(bytes).ok_or(io::ErrorKind::StorageFull)?;
-        }
-        Ok(())
-    }
+    faults: Arc<Mutex<Faults>>,
 }
 
 impl StorageBackend for MemoryBackend {
@@ -94,6 +106,9 @@ impl StorageBackend for MemoryBackend {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        if self.faults.lock().unwrap().unreadable {
+            return Err(io::Error::other("the card does not answer"));
+        }
         let bytes = self.bytes.lock().unwrap();
         let start = offset as usize;
         let range = bytes.get(start..start + out.len());
@@ -111,7 +126,10 @@ impl StorageBackend for MemoryBackend {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.spend(data.len())?;
+        if let Some(space) = &mut self.faults.lock().unwrap().space {
+            let left = space.checked_sub(data.len());
+            *space = left.ok_or(io::ErrorKind::StorageFull)?;
+        }
         let start = offset as usize;
         self.bytes.lock().unwrap()[start..start + data.len()].copy_from_slice(data);
         Ok(())
