@@ -59,8 +59,9 @@ pub struct AsrReport {
     pub turns: usize,
     /// Time spent as a share of the sound.
     pub rtf: f64,
-    /// From the start of a turn to the first words shown.
-    pub first_partial_ms: Latency,
+    /// From the start of a turn to the first words shown; `None` where none
+    /// were shown before the end of a turn.
+    pub first_partial_ms: Option<Latency>,
     /// From the end of a turn to its final words.
     pub final_ms: Latency,
 }
@@ -111,7 +112,8 @@ impl Tally {
             } else {
                 0.0
             },
-            first_partial_ms: Latency::of(&self.first_partials),
+            first_partial_ms: (!self.first_partials.is_empty())
+                .then(|| Latency::of(&self.first_partials)),
             final_ms: Latency::of(&self.finals),
         }
     }
@@ -186,6 +188,8 @@ mod tests {
             _ => bail!("cannot be decoded"),
         };
         assert!(tally.add(&episode(), &mut recognize).is_err());
-        assert_eq!((tally.report().turns, tally.report().wer), (0, 0.0));
+        let report = tally.report();
+        assert_eq!((report.turns, report.wer), (0, 0.0));
+        assert!(report.first_partial_ms.is_none());
     }
 }

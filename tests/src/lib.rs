@@ -7,6 +7,7 @@
 //! tested with a fake whose score is known beforehand.
 
 pub mod asr;
+pub mod connect;
 pub mod episodes;
 pub mod metrics;
 pub mod report;
