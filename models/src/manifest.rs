@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use earwitness_dsp::fbank::FbankOptions;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// The one format of packs that this program reads and writes.
@@ -95,13 +96,11 @@ impl Manifest {
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum FrontEnd {
     /// Samples of any number, mono, from -1 to 1.
-    #[serde(deny_unknown_fields)]
     Waveform {
         /// Sample rate in Hz.
         sample_rate_hz: u32,
     },
     /// Windows of a fixed number of samples, each preceded by the end of the last one.
-    #[serde(deny_unknown_fields)]
     Windows {
         /// Sample rate in Hz.
         sample_rate_hz: u32,
@@ -110,8 +109,9 @@ pub enum FrontEnd {
         /// Samples of the window before that the model sees again.
         context_samples: usize,
     },
+    /// Log mel filter bank features of a whole utterance.
+    Fbank(FbankOptions),
     /// Text cut into WordPiece tokens.
-    #[serde(deny_unknown_fields)]
     WordPiece {
         /// Whether the vocabulary is lower case without accents.
         lower_case: bool,
@@ -170,6 +170,21 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// The name in manifests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MinCosine => "min_cosine",
+            Self::MaxAbsDifference => "max_abs_difference",
+            Self::MinTokenAgreement => "min_token_agreement",
+        }
+    }
+
+    /// The worst of several values; NaN if one of them is, or if there are none.
+    pub fn worst(self, values: &[f32]) -> f32 {
+        let worse = |a: f32, b: f32| if b.is_nan() || self.holds(a, b) { b } else { a };
+        values.iter().copied().reduce(worse).unwrap_or(f32::NAN)
+    }
+
     /// Whether `value` is as good as `bound` or better; never true of NaN.
     pub fn holds(self, value: f32, bound: f32) -> bool {
         match self {

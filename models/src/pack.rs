@@ -12,7 +12,8 @@ use sha2::{Digest, Sha256};
 
 use crate::manifest::{FORMAT, Kind, Manifest};
 
-const MANIFEST: &str = "manifest.toml";
+/// Name of the file that describes a pack.
+pub(crate) const MANIFEST: &str = "manifest.toml";
 /// A manifest is a few KiB; anything much larger is no manifest.
 const MANIFEST_LIMIT: u64 = 256 * 1024;
 
@@ -112,13 +113,7 @@ impl Pack {
                 expected: kind,
             });
         }
-        let parity = pack.manifest.parity;
-        if !parity
-            .measured
-            .is_some_and(|value| parity.metric.holds(value, parity.bound))
-        {
-            return Err(PackError::Unsealed { pack: pack.dir });
-        }
+        pack.require_seal()?;
         Ok(pack)
     }
 
@@ -134,6 +129,19 @@ impl Pack {
         })
     }
 
+    /// An error unless the pack's parity was measured and is within its bound.
+    pub fn require_seal(&self) -> Result<(), PackError> {
+        let parity = self.manifest.parity;
+        let sealed = |value| parity.metric.holds(value, parity.bound);
+        if parity.measured.is_some_and(sealed) {
+            Ok(())
+        } else {
+            Err(PackError::Unsealed {
+                pack: self.dir.clone(),
+            })
+        }
+    }
+
     /// The whole content of one of the pack's files.
     pub fn read(&self, file: &str) -> Result<Vec<u8>, PackError> {
         if !self.manifest.files.contains_key(file) {
@@ -143,6 +151,12 @@ impl Pack {
             });
         }
         fs::read(self.dir.join(file)).map_err(|source| io_error(&self.dir, file, source))
+    }
+
+    /// The whole content of one of the pack's text files.
+    pub fn read_text(&self, file: &str) -> Result<String, PackError> {
+        String::from_utf8(self.read(file)?)
+            .map_err(|error| self.malformed(format!("{file} is no text: {error}")))
     }
 
     /// An error about what the manifest says, for the loaders of the kinds.

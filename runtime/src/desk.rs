@@ -37,21 +37,30 @@ fn try_answer(store: &Store, request: Request) -> Result<Response, Box<dyn std::
         Request::ListRecords(filter) => Response::Records(list(store, filter)?),
         Request::ShowRecord(id) => match store.record(id)? {
             Some(record) => Response::Record(Box::new(record)),
-            None => not_found(format!("there is no record {}; see `earwitness memory list`", id.0)),
+            None => not_found(format!(
+                "there is no record {}; see `earwitness memory list`",
+                id.0
+            )),
         },
         Request::Forget(selection) => Response::Forgotten(store.forget(selection)?),
         Request::ListSpeakers => Response::Speakers(store.speakers()?),
-        Request::NameSpeaker { speaker, name } => Response::Speaker(store.name_speaker(speaker, &name)?),
-        Request::ListSessions => Response::Sessions(store.sessions()?),
-        Request::Status | Request::Ask(_) | Request::Subscribe => {
-            failure(ErrorCode::BadRequest, &"only a running daemon answers this; start `earwitness run`")
+        Request::NameSpeaker { speaker, name } => {
+            Response::Speaker(store.name_speaker(speaker, &name)?)
         }
+        Request::ListSessions => Response::Sessions(store.sessions()?),
+        Request::Status | Request::Ask(_) | Request::Subscribe => failure(
+            ErrorCode::BadRequest,
+            &"only a running daemon answers this; start `earwitness run`",
+        ),
     })
 }
 
 fn list(store: &Store, filter: RecordFilter) -> Result<Vec<Record>, StorageError> {
     let limit = filter.limit.unwrap_or(MAX_RECORDS).min(MAX_RECORDS);
-    store.records(RecordFilter { limit: Some(limit), ..filter })
+    store.records(RecordFilter {
+        limit: Some(limit),
+        ..filter
+    })
 }
 
 /// Answers a question.
@@ -90,7 +99,11 @@ fn try_ask(hub: &Hub, ask: Ask) -> Result<Response, HubError> {
 /// Leaves the best pieces of evidence, and any further one that the answer
 /// rests on.
 fn shorten(answer: &mut Answer, limit: u32) {
-    let limit = if limit == 0 { DEFAULT_EVIDENCE } else { limit as usize };
+    let limit = if limit == 0 {
+        DEFAULT_EVIDENCE
+    } else {
+        limit as usize
+    };
     let mut rank = 0;
     answer.evidence.retain(|evidence| {
         rank += 1;
@@ -111,18 +124,25 @@ pub fn unknown_speaker(who: &SpeakerRef) -> String {
 pub fn find(speakers: &[Speaker], who: &SpeakerRef) -> Option<SpeakerId> {
     let meant = |known: &&Speaker| match who {
         SpeakerRef::Id(id) => known.id == *id,
-        SpeakerRef::Name(name) => {
-            known.name.as_ref().is_some_and(|known| known.eq_ignore_ascii_case(name))
-        }
+        SpeakerRef::Name(name) => known
+            .name
+            .as_ref()
+            .is_some_and(|known| known.eq_ignore_ascii_case(name)),
     };
     speakers.iter().find(meant).map(|known| known.id)
 }
 
 /// An error response in the words of an error.
 pub fn failure(code: ErrorCode, error: &dyn std::fmt::Display) -> Response {
-    Response::Error { code, message: error.to_string() }
+    Response::Error {
+        code,
+        message: error.to_string(),
+    }
 }
 
 fn not_found(message: String) -> Response {
-    Response::Error { code: ErrorCode::NotFound, message }
+    Response::Error {
+        code: ErrorCode::NotFound,
+        message,
+    }
 }

@@ -75,7 +75,8 @@ impl<'h> Listener<'h> {
     ) -> Result<(), HubError> {
         let started = Instant::now();
         let mut segments = Vec::new();
-        self.segmenter.push(samples, |segment| collect(&mut segments, segment))?;
+        self.segmenter
+            .push(samples, |segment| collect(&mut segments, segment))?;
         let audio = duration(samples.len());
         self.account.audio += audio;
         self.account.stages.book(Stage::Segment, audio, started);
@@ -85,7 +86,8 @@ impl<'h> Listener<'h> {
     /// Ends the stream: what is still being spoken becomes the last record.
     pub fn finish(&mut self, acknowledged: &mut dyn FnMut(&Record)) -> Result<(), HubError> {
         let mut segments = Vec::new();
-        self.segmenter.finish(|segment| collect(&mut segments, segment))?;
+        self.segmenter
+            .finish(|segment| collect(&mut segments, segment))?;
         self.remember_all(segments, acknowledged)
     }
 
@@ -130,7 +132,10 @@ impl<'h> Listener<'h> {
             session: self.session.id,
             start_ms,
             end_ms: self.offset_ms + segment.end_ms(),
-            unix_ms: self.session.started_unix_ms.saturating_add_unsigned(start_ms),
+            unix_ms: self
+                .session
+                .started_unix_ms
+                .saturating_add_unsigned(start_ms),
             speaker: speaking,
             addressees: Vec::new(),
             text,
@@ -163,8 +168,12 @@ impl<'h> Listener<'h> {
             voiceprint.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let (text, transcribe_wall): (Result<_, AsrError>, Duration) = words;
         let audio = duration(samples.len());
-        self.account.stages.add(Stage::Attribute, audio, attribute_wall);
-        self.account.stages.add(Stage::Transcribe, audio, transcribe_wall);
+        self.account
+            .stages
+            .add(Stage::Attribute, audio, attribute_wall);
+        self.account
+            .stages
+            .add(Stage::Transcribe, audio, transcribe_wall);
         Ok((voiceprint?, text?))
     }
 }

@@ -21,8 +21,13 @@ pub enum Stage {
 
 impl Stage {
     /// All stages in order.
-    pub const ALL: [Self; 5] =
-        [Self::Segment, Self::Attribute, Self::Transcribe, Self::Embed, Self::Write];
+    pub const ALL: [Self; 5] = [
+        Self::Segment,
+        Self::Attribute,
+        Self::Transcribe,
+        Self::Embed,
+        Self::Write,
+    ];
 
     /// Its name in tables and JSON.
     pub const fn name(self) -> &'static str {
@@ -97,7 +102,9 @@ impl Serialize for StageTime {
 /// does not tell.
 pub fn peak_resident_mib() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib / 1024.0)
 }

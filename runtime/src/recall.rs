@@ -32,7 +32,11 @@ pub struct RecallOptions {
 
 impl Default for RecallOptions {
     fn default() -> Self {
-        Self { what: 1.0, who: 0.25, candidates: 8 }
+        Self {
+            what: 1.0,
+            who: 0.25,
+            candidates: 8,
+        }
     }
 }
 
@@ -49,10 +53,17 @@ pub enum Asker<'a> {
 
 /// Whose words a question is about: the asker's in the first person, a named
 /// person's, or anybody's. A soft preference, never a filter.
-pub fn person_meant(question: &str, asker: Option<SpeakerId>, speakers: &[Speaker]) -> Option<SpeakerId> {
-    let named = speakers
-        .iter()
-        .find(|speaker| speaker.name.as_deref().is_some_and(|name| cues::names(question, name)));
+pub fn person_meant(
+    question: &str,
+    asker: Option<SpeakerId>,
+    speakers: &[Speaker],
+) -> Option<SpeakerId> {
+    let named = speakers.iter().find(|speaker| {
+        speaker
+            .name
+            .as_deref()
+            .is_some_and(|name| cues::names(question, name))
+    });
     match named {
         Some(speaker) => Some(speaker.id),
         None if cues::is_first_person(question) => asker,
@@ -72,7 +83,14 @@ pub fn query(
         speaker: voice.map_or_else(|| Block::unknown(layout.speaker), Block::quantize),
         temporal: Block::unknown(layout.temporal),
     };
-    Query::new(key, Weights { what: options.what, who: options.who, when: 0.0 })
+    Query::new(
+        key,
+        Weights {
+            what: options.what,
+            who: options.who,
+            when: 0.0,
+        },
+    )
 }
 
 impl Hub {
@@ -94,7 +112,10 @@ impl Hub {
             return Err(HubError::NoQuestion);
         }
         let voiceprint = self.voiceprint(samples)?;
-        let timings = AskTimings { listen_ms: elapsed_ms(started), ..AskTimings::default() };
+        let timings = AskTimings {
+            listen_ms: elapsed_ms(started),
+            ..AskTimings::default()
+        };
         let asker = asker.map_or(Asker::Voice(&voiceprint), Asker::Speaker);
         self.answer(&text, asker, timings)
     }
@@ -127,7 +148,11 @@ impl Hub {
                 evidence.push(describe(record, scored.scores, &sessions, &speakers));
             }
         }
-        let question = Question { text, asker: asker.speaker, evidence: &evidence };
+        let question = Question {
+            text,
+            asker: asker.speaker,
+            evidence: &evidence,
+        };
         let reply = self.answerer().answer(question);
         timings.answer_ms = elapsed_ms(started);
         Ok(Answer {
@@ -135,7 +160,11 @@ impl Hub {
             asker,
             asker_name: name_of(asker.speaker, &speakers),
             text: reply.text,
-            support: reply.support.iter().map(|&index| evidence[index].record.id).collect(),
+            support: reply
+                .support
+                .iter()
+                .map(|&index| evidence[index].record.id)
+                .collect(),
             evidence,
             timings,
         })
@@ -144,7 +173,9 @@ impl Hub {
     /// The best keys for a question; none in an empty memory.
     fn rank(&self, semantic: &[f32], voice: Option<&Voice>) -> Result<Vec<Scored>, HubError> {
         let (keys, options) = (self.store.keys(), &self.options.recall);
-        let Some(layout) = keys.layout() else { return Ok(Vec::new()) };
+        let Some(layout) = keys.layout() else {
+            return Ok(Vec::new());
+        };
         let voice = voice.map(|voice| voice.centroid.as_slice());
         let query = query(semantic, voice, layout, options)?;
         Ok(keys.score_top_k(&query, options.candidates)?)
@@ -154,14 +185,23 @@ impl Hub {
     /// is learned from a question.
     fn recognise(&self, asker: Asker<'_>, voices: &[Voice]) -> Attribution {
         match asker {
-            Asker::Unknown => Attribution { speaker: None, score: 0.0 },
-            Asker::Speaker(id) => Attribution { speaker: Some(id), score: 1.0 },
+            Asker::Unknown => Attribution {
+                speaker: None,
+                score: 0.0,
+            },
+            Asker::Speaker(id) => Attribution {
+                speaker: Some(id),
+                score: 1.0,
+            },
             Asker::Voice(voiceprint) => match best_match(voices, voiceprint) {
                 Some((voice, score)) => Attribution {
                     speaker: (score >= self.attribute.match_at).then_some(voice.speaker),
                     score,
                 },
-                None => Attribution { speaker: None, score: 0.0 },
+                None => Attribution {
+                    speaker: None,
+                    score: 0.0,
+                },
             },
         }
     }
@@ -175,124 +215,22 @@ fn describe(
 ) -> Evidence {
     let session = sessions.iter().find(|session| session.id == record.session);
     Evidence {
-        session_name: session.map(|session| session.name.clone()).unwrap_or_default(),
+        session_name: session
+            .map(|session| session.name.clone())
+            .unwrap_or_default(),
         speaker_name: name_of(record.speaker.speaker, speakers),
         record,
         scores,
     }
 }
 
-fn name_of(&self, speaker: Option<SpeakerId>) -> Result<Option<String>, HubError> {
-        Ok(name_of(speaker, &self.store.speakers()?))
-    }
-
-    /// Answers a typed question.
-    pub fn ask(&self, text: &str, asker: Asker<'_>) -> Result<Answer, HubError> {
-        self.answer(text, asker, AskTimings::default())
-    }
-
-    /// Answers a spoken question; its voice says who asks unless `asker` does.
-    pub fn ask_aloud(&self, samples: &[f32], asker: Option<SpeakerId>) -> Result<Answer, HubError> {
-        let started = Instant::now();
-        let text = self.transcribe(samples)?;
-        if text.is_empty() {
-            return Err(HubError::NoQuestion);
-        }
-        let voiceprint = self.voiceprint(samples)?;
-        let timings = AskTimings { listen_ms: elapsed_ms(started), ..AskTimings::default() };
-        let asker = asker.map_or(Asker::Voice(&voiceprint), Asker::Speaker);
-        self.answer(&text, asker, timings)
-    }
-
-    fn answer(
-        &self,
-        text: &str,
-        asker: Asker<'_>,
-        mut timings: AskTimings,
-    ) -> Result<Answer, HubError> {
-        let started = Instant::now();
-        let semantic = self.embed(text)?;
-        timings.embed_ms = elapsed_ms(started);
-
-        let started = Instant::now();
-        let speakers = self.store.speakers()?;
-        let voices = self.store.voices()?;
-        let asker = self.recognise(asker, &voices);
-        let meant = person_meant(text, asker.speaker, &speakers);
-        let voice = voices.iter().find(|voice| Some(voice.speaker) == meant);
-        let ranked = self.rank(&semantic, voice)?;
-        timings.score_ms = elapsed_ms(started);
-
-        let started = Instant::now();
-        let sessions = self.store.sessions()?;
-        let mut evidence = Vec::with_capacity(ranked.len());
-        for scored in ranked {
-            // A record that was forgotten since the snapshot is no evidence.
-            if let Some(record) = self.store.record(scored.id)? {
-                evidence.push(describe(record, scored.scores, &sessions, &speakers));
-            }
-        }
-        let question = Question { text, asker: asker.speaker, evidence: &evidence };
-        let reply = self.answerer().answer(question);
-        timings.answer_ms = elapsed_ms(started);
-        Ok(Answer {
-            question: text.to_owned(),
-            asker,
-            asker_name: name_of(asker.speaker, &speakers),
-            text: reply.text,
-            support: reply.support.iter().map(|&index| evidence[index].record.id).collect(),
-            evidence,
-            timings,
-        })
-    }
-
-    /// The best keys for a question; none in an empty memory.
-    fn rank(&self, semantic: &[f32], voice: Option<&Voice>) -> Result<Vec<Scored>, HubError> {
-        let (keys, options) = (self.store.keys(), &self.options.recall);
-        let Some(layout) = keys.layout() else { return Ok(Vec::new()) };
-        let voice = voice.map(|voice| voice.centroid.as_slice());
-        let query = query(semantic, voice, layout, options)?;
-        Ok(keys.score_top_k(&query, options.candidates)?)
-    }
-
-    /// Names the asker; a voice that matches nobody stays unknown, and nothing
-    /// is learned from a question.
-    fn recognise(&self, asker: Asker<'_>, voices: &[Voice]) -> Attribution {
-        match asker {
-            Asker::Unknown => Attribution { speaker: None, score: 0.0 },
-            Asker::Speaker(id) => Attribution { speaker: Some(id), score: 1.0 },
-            Asker::Voice(voiceprint) => match best_match(voices, voiceprint) {
-                Some((voice, score)) => Attribution {
-                    speaker: (score >= self.attribute.match_at).then_some(voice.speaker),
-                    score,
-                },
-                None => Attribution { speaker: None, score: 0.0 },
-            },
-        }
-    }
-
-    fn evidence(
-        &self,
-        record: Record,
-        scores: PartialScores,
-        speakers: &[Speaker],
-    ) -> Result<Evidence, HubError> {
-        Ok(Evidence {
-            session_name: sessions
-                .iter()
-                .find(|session| session.id == record.session)
-                .map(|session| session.name.clone())
-                .unwrap_or_default(),
-            speaker_name: name_of(record.speaker.speaker, speakers),
-            record,
-            scores,
-        })
-    }
-}
-
 fn name_of(speaker: Option<SpeakerId>, speakers: &[Speaker]) -> Option<String> {
     let id = speaker?;
-    speakers.iter().find(|speaker| speaker.id == id)?.name.clone()
+    speakers
+        .iter()
+        .find(|speaker| speaker.id == id)?
+        .name
+        .clone()
 }
 
 fn elapsed_ms(started: Instant) -> f32 {

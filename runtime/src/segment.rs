@@ -12,12 +12,12 @@
 
 use std::collections::VecDeque;
 
-use earwitness_models::vad::{self, SpeechDetector};
+use earwitness_models::vad::{SpeechDetector, VadError};
 
 use crate::capture::{SAMPLE_RATE_HZ, samples_to_ms};
 
 /// Samples scored at a time.
-const WINDOW: usize = vad::WINDOW;
+const WINDOW: usize = SpeechDetector::WINDOW;
 
 /// How speech is cut out of the stream; lengths in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ impl Segment {
     }
 }
 
-/// What scores one window of [`vad::WINDOW`] samples.
+/// What scores one window of [`SpeechDetector::WINDOW`] samples.
 pub trait SpeechScorer {
     /// The error of the model behind it.
     type Error;
@@ -87,7 +87,7 @@ pub trait SpeechScorer {
 }
 
 impl SpeechScorer for SpeechDetector {
-    type Error = vad::VadError;
+    type Error = VadError;
 
     fn score(&mut self, window: &[f32]) -> Result<f32, Self::Error> {
         self.push(window)
@@ -253,7 +253,11 @@ impl Open {
     fn extend(&mut self, window: &[f32], score: f32, windows: &Windows) {
         self.samples.extend_from_slice(window);
         self.scores.push(score);
-        self.silence = if score < windows.close_below { self.silence + 1 } else { 0 };
+        self.silence = if score < windows.close_below {
+            self.silence + 1
+        } else {
+            0
+        };
     }
 
     /// Cuts in the middle of the least speech-like window near the end; returns
@@ -266,15 +270,28 @@ impl Open {
         let at = self.pre_roll + quietest * WINDOW;
         let samples = self.samples.split_off(at);
         let scores = self.scores.split_off(quietest);
-        let silence =
-            scores.iter().rev().take_while(|&&score| score < windows.close_below).count();
+        let silence = scores
+            .iter()
+            .rev()
+            .take_while(|&&score| score < windows.close_below)
+            .count();
         self.silence = 0;
-        Self { start: self.start + at as u64, pre_roll: 0, samples, scores, silence }
+        Self {
+            start: self.start + at as u64,
+            pre_roll: 0,
+            samples,
+            scores,
+            silence,
+        }
     }
 
     /// The segment without the silence behind its margin; `None` for a click.
     fn close(mut self, windows: &Windows, margin: usize, decided_at: u64) -> Option<Segment> {
-        let speech = self.scores.iter().filter(|&&score| score >= windows.close_below).count();
+        let speech = self
+            .scores
+            .iter()
+            .filter(|&&score| score >= windows.close_below)
+            .count();
         if speech < windows.min_speech {
             return None;
         }

@@ -67,22 +67,28 @@ impl Daemon {
 
     /// Tells every subscriber of a record that is now durable.
     pub fn publish(&self, record: &Record) {
-        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut subscribers = self
+            .subscribers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         subscribers.retain(|subscriber| subscriber.try_send(record.clone()).is_ok());
     }
 
     fn subscribe(&self) -> Receiver<Record> {
         let (sender, receiver) = mpsc::sync_channel(SUBSCRIBER_QUEUE);
-        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        self.subscribers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(sender);
         receiver
     }
 
     fn respond(&self, request: Request) -> Response {
         match request {
             Request::Ask(ask) => desk::ask(&self.hub, ask),
-            Request::Status => self.status().unwrap_or_else(|error| {
-                desk::failure(ErrorCode::Unavailable, &error)
-            }),
+            Request::Status => self
+                .status()
+                .unwrap_or_else(|error| desk::failure(ErrorCode::Unavailable, &error)),
             other => desk::answer(self.hub.store(), other),
         }
     }
@@ -156,7 +162,11 @@ fn converse(
     loop {
         match connection.receive::<Request>() {
             Ok(None) => return Ok(()),
-            Ok(Some(Envelope { id, body: Request::Subscribe, .. })) => {
+            Ok(Some(Envelope {
+                id,
+                body: Request::Subscribe,
+                ..
+            })) => {
                 return stream_records(daemon, connection, id);
             }
             Ok(Some(Envelope { id, body, .. })) => {

@@ -9,7 +9,7 @@
 //! The retrieval keys are in memory as well, as an immutable [`KeyTable`] that a
 //! reader keeps as long as it likes.
 //!
-//! `DESIGN.md` beside this crate has the layout of the file, its invariants by
+//! `DESIGN.md` in this crate has the layout of the file, its invariants by
 //! name, and what is assumed of the medium below.
 
 mod append;

@@ -52,7 +52,7 @@ impl Store {
     }
 
     fn copy(&self, from: &ReadTransaction) -> Result<Database, StorageError> {
-        let fresh = new_database(self.medium.as_ref())?;
+        let mut fresh = new_database(self.medium.as_ref())?;
         let to = fresh.begin_write()?;
         copy_table(from, &to, META)?;
         open(&to, META)?.remove(RECLAIM)?;
@@ -62,6 +62,8 @@ impl Store {
         copy_table(from, &to, SPEAKERS)?;
         copy_table(from, &to, EMBEDDINGS)?;
         to.commit()?;
+        // A file grows in large steps; this gives back what was not used.
+        fresh.compact()?;
         Ok(fresh)
     }
 }

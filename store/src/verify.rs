@@ -30,6 +30,7 @@ impl Store {
         self.read_committed(|transaction| {
             let mut audit = Audit::read(transaction)?;
             audit.counters(transaction)?;
+            audit.own_ids();
             audit.references();
             audit.speakers();
             audit.embeddings(transaction)?;
@@ -84,12 +85,23 @@ impl Audit {
         Ok(())
     }
 
+    fn own_ids(&mut self) {
+        let records = self.records.iter().map(|(id, row)| *id == row.id.0);
+        let sessions = self.sessions.iter().map(|(id, row)| *id == row.id.0);
+        let speakers = self
+            .speakers
+            .iter()
+            .map(|(id, row)| *id == row.speaker.id.0);
+        let strays = records.chain(sessions).chain(speakers).filter(|own| !own);
+        let count = strays.count();
+        if count > 0 {
+            self.report("rows-under-own-id", format!("{count} rows"));
+        }
+    }
+
     fn references(&mut self) {
         let mut found = Vec::new();
         for (id, record) in &self.records {
-            if record.id.0 != *id {
-                found.push(("rows-under-own-id", format!("record {id}")));
-            }
             if !self.sessions.contains_key(&record.session.0) {
                 found.push(("session-of-record", format!("record {id}")));
             }

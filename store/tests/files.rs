@@ -1,4 +1,5 @@
 //! Opening files: what is ours, what is not, and what is in use.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -73,7 +74,7 @@ fn a_store_is_readable_by_its_owner_alone_and_a_link_to_it_stays_a_link() {
 #[test]
 fn other_files_are_refused_and_left_alone() {
     let folder = Folder::new();
-    let noise: Vec<u8> = (0..100_000u64).map(|i| (i * i >> 7) as u8).collect();
+    let noise: Vec<u8> = (0..100_000u64).map(|i| ((i * i) >> 7) as u8).collect();
     for content in [b"Dear diary,\n".as_slice(), &noise, &[0; 5000]] {
         fs::write(folder.path(), content).unwrap();
         assert!(matches!(refused(&folder), OpenError::NotAStore { .. }));

@@ -1,4 +1,5 @@
 //! Forgetting: what goes, what stays, and that the bytes are gone.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Scoring against a slow twin, and snapshots beside a writer.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

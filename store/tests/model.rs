@@ -1,5 +1,6 @@
 //! A store beside a twin made of plain maps: whatever is done to both, they say
 //! the same.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -97,7 +98,7 @@ impl Twin {
     fn speak(&mut self, who: usize, unix_ms: i64) -> (Speaking, Attribution) {
         let score = 0.5;
         let (speaking, speaker) = match choose(&self.speakers, who / 4) {
-            _ if who % 4 == 0 => (Speaking::Unknown { score }, None),
+            _ if who.is_multiple_of(4) => (Speaking::Unknown { score }, None),
             Some(id) if who % 4 != 1 => {
                 let learned = (who % 4 == 2).then(|| voice(who as u64 % 100));
                 (Speaking::Known { id, score, learned }, Some(id))
@@ -130,9 +131,9 @@ impl Twin {
 
     fn name(&mut self, store: &Store, which: usize) {
         if let Some(id) = choose(&self.speakers, which) {
-            let name = Some(format!("name {which}"));
-            self.speakers.get_mut(&id).unwrap().name.clone_from(&name);
-            store.name_speaker(id, &name.unwrap()).unwrap();
+            let name = format!("name {which}");
+            store.name_speaker(id, &name).unwrap();
+            self.speakers.get_mut(&id).unwrap().name = Some(name);
         }
     }
 

@@ -1,4 +1,5 @@
 //! Every contradiction that can be made in the tables is found by its name.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

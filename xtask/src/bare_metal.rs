@@ -31,7 +31,9 @@ pub fn check() -> Result<()> {
     };
     for (package, features) in CRATES {
         let mut command = build();
-        command.args(["-p", package, "--no-default-features"]).args(*features);
+        command
+            .args(["-p", package, "--no-default-features"])
+            .args(*features);
         step("bare metal", &mut command)?;
     }
     Ok(())
@@ -44,7 +46,11 @@ fn toolchain() -> Option<Build> {
         .args(["target", "list", "--installed"])
         .current_dir(root())
         .output()
-        .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().any(|line| line == TARGET));
+        .is_ok_and(|output| {
+            String::from_utf8_lossy(&output.stdout)
+                .lines()
+                .any(|line| line == TARGET)
+        });
     if installed {
         return Some(with_rustup);
     }

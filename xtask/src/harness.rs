@@ -23,7 +23,9 @@ pub struct Args {
 pub fn demo(args: &Args) -> Result<()> {
     let mut demo = harness("demo", args)?;
     demo.arg("--earwitness").arg(release_program("earwitness"));
-    run(demo.arg("--episode").arg(root().join("tests/data/household")))
+    run(demo
+        .arg("--episode")
+        .arg(root().join("tests/data/household")))
 }
 
 /// An evaluation on a folder of episodes.
@@ -35,6 +37,9 @@ fn harness(command: &str, args: &Args) -> Result<Command> {
     let packs = models::ensure()?;
     build_release()?;
     let mut harness = Command::new(release_program("harness"));
-    harness.arg(command).args(&args.rest).env("EARWITNESS_PACKS", packs);
+    harness
+        .arg(command)
+        .args(&args.rest)
+        .env("EARWITNESS_PACKS", packs);
     Ok(harness)
 }

@@ -1,2 +1,52 @@
-//! One door for every chore of the project.
-fn main() {}
+//! One door for every chore of the project: `cargo xtask --help`.
+//!
+//! A thin program: it knows none of the other crates and runs them as processes.
+
+mod bare_metal;
+mod harness;
+mod models;
+mod process;
+mod progress;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "One door for every chore of the project"
+)]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Builds the model packs, or verifies them where they are there
+    Models(models::Args),
+    /// Runs every test that needs no special hardware
+    Test(test::Args),
+    /// Shows the whole thing at work, from a fresh clone
+    Demo(harness::Args),
+    /// Evaluates on a folder of episodes
+    Eval(harness::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().chore {
+        Chore::Models(args) => models::run(&args),
+        Chore::Test(args) => test::run(&args),
+        Chore::Demo(args) => harness::demo(&args),
+        Chore::Eval(args) => harness::eval(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

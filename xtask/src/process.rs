@@ -1,8 +1,10 @@
 //! Running other programs, and saying clearly when one fails.
 
 use std::{
+    collections::VecDeque,
     env,
     ffi::OsStr,
+    io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -11,7 +13,9 @@ use anyhow::{Context, Result, bail};
 
 /// The root of the workspace.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap_or(Path::new("."))
 }
 
 /// The cargo that runs this task, in the workspace's root.
@@ -24,11 +28,50 @@ pub fn cargo() -> Command {
 /// Runs a command with our own input and output.
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = show(command);
-    let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start `{shown}`"))?;
     if !status.success() {
         bail!("`{shown}` failed ({status}); what it says above tells why");
     }
     Ok(())
+}
+
+/// Lines of a failed command that are shown.
+const LINES_SHOWN: usize = 30;
+
+/// Runs a command that is no business of the user's unless it fails: each line
+/// that it prints goes to `on_line`, the last ones into the error. Returns the
+/// last line.
+pub fn run_quietly(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<String> {
+    let shown = show(command);
+    let (reader, writer) = io::pipe()?;
+    command
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer);
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("cannot start `{shown}`"))?;
+    // The command keeps the pipe's other end open for as long as it holds it too.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut last_lines = VecDeque::new();
+    for line in BufReader::new(reader).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).trim_end().to_owned();
+        on_line(&line);
+        last_lines.push_back(line);
+        if last_lines.len() > LINES_SHOWN {
+            last_lines.pop_front();
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!(
+            "`{shown}` failed ({status}):\n{}",
+            Vec::from(last_lines).join("\n")
+        );
+    }
+    Ok(last_lines.pop_back().unwrap_or_default())
 }
 
 /// Announces a step on standard error, then runs it.
@@ -56,14 +99,27 @@ pub fn target() -> PathBuf {
 /// ALSA headers on Linux.
 pub fn runtime_features() -> &'static [&'static str] {
     let has_alsa = succeeds(Command::new("pkg-config").args(["--exists", "alsa"]));
-    if has_alsa || !cfg!(target_os = "linux") { &["--features", "earwitness/mic"] } else { &[] }
+    if has_alsa || !cfg!(target_os = "linux") {
+        &["--features", "earwitness/mic"]
+    } else {
+        &[]
+    }
 }
 
-/// Builds the program of the device and the harness in release mode.
+/// Builds the program of the device, the harness and the tool for packs in release
+/// mode; always together, since they share what they depend on.
 pub fn build_release() -> Result<()> {
     eprintln!("== building the runtime (a first build takes some minutes)");
     let mut build = cargo();
-    build.args(["build", "--release", "-p", "earwitness", "-p", "earwitness-tests", "--bins"]);
+    build.args([
+        "build",
+        "--release",
+        "-p",
+        "earwitness",
+        "-p",
+        "earwitness-tests",
+    ]);
+    build.args(["-p", "earwitness-models", "--bins"]);
     run(build.args(runtime_features()))
 }
 
@@ -73,7 +129,9 @@ pub fn release_program(name: &str) -> PathBuf {
 }
 
 fn show(command: &Command) -> String {
-    let words: Vec<&OsStr> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
+    let words: Vec<&OsStr> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .collect();
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     words.join(" ")
 }

@@ -12,9 +12,15 @@ use crate::{
 /// Feature sets of the crates that microcontrollers share, beside the default.
 const FEATURE_SETS: &[(&str, &[&str])] = &[
     ("earwitness-dsp", &["--no-default-features"]),
-    ("earwitness-dsp", &["--no-default-features", "--features", "microfft"]),
+    (
+        "earwitness-dsp",
+        &["--no-default-features", "--features", "microfft"],
+    ),
     ("earwitness-api", &["--no-default-features"]),
-    ("earwitness-api", &["--no-default-features", "--features", "alloc"]),
+    (
+        "earwitness-api",
+        &["--no-default-features", "--features", "alloc"],
+    ),
 ];
 
 /// Options of `cargo xtask test`.
@@ -34,25 +40,51 @@ pub fn run(args: &Args) -> Result<()> {
         lint()?;
     }
     for (package, features) in FEATURE_SETS {
-        step("features", cargo().args(["check", "--quiet", "-p", package]).args(*features))?;
+        step(
+            "features",
+            cargo()
+                .args(["check", "--quiet", "-p", package])
+                .args(*features),
+        )?;
     }
     bare_metal::check()?;
     let mut dsp = cargo();
-    dsp.args(["test", "--quiet", "-p", "earwitness-dsp", "--features", "microfft,serde"]);
+    dsp.args([
+        "test",
+        "--quiet",
+        "-p",
+        "earwitness-dsp",
+        "--features",
+        "microfft,serde",
+    ]);
     step("tests of the microcontroller's features", &mut dsp)?;
     let mut tests = cargo();
-    tests.args(["test", "--workspace", "--no-fail-fast"]).args(runtime_features()).args(&args.rest);
+    tests
+        .args(["test", "--workspace", "--no-fail-fast"])
+        .args(runtime_features())
+        .args(&args.rest);
     step("tests", tests.env("EARWITNESS_PACKS", packs))
 }
 
 fn lint() -> Result<()> {
     step("format", cargo().args(["fmt", "--all", "--check"]))?;
     let mut clippy = cargo();
-    clippy.args(["clippy", "--workspace", "--all-targets"]).args(runtime_features());
+    clippy
+        .args(["clippy", "--workspace", "--all-targets"])
+        .args(runtime_features());
     step("lints", clippy.args(["--", "-D", "warnings"]))?;
     let mut doc = cargo();
-    doc.args(["doc", "--workspace", "--no-deps", "--document-private-items"]);
-    step("documentation", doc.args(runtime_features()).env("RUSTDOCFLAGS", "-D warnings"))?;
+    doc.args([
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+    ]);
+    step(
+        "documentation",
+        doc.args(runtime_features())
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )?;
     dsp_is_bare()
 }
 
@@ -60,8 +92,18 @@ fn lint() -> Result<()> {
 /// or needs an operating system.
 fn dsp_is_bare() -> Result<()> {
     let mut tree = Command::new(cargo().get_program());
-    tree.current_dir(root()).args(["tree", "--prefix", "none", "-e", "normal", "-p", "earwitness-dsp"]);
-    let output = tree.args(["--no-default-features", "--format", "{p}"]).output()?;
+    tree.current_dir(root()).args([
+        "tree",
+        "--prefix",
+        "none",
+        "-e",
+        "normal",
+        "-p",
+        "earwitness-dsp",
+    ]);
+    let output = tree
+        .args(["--no-default-features", "--format", "{p}"])
+        .output()?;
     let listed = String::from_utf8_lossy(&output.stdout).into_owned();
     for heavy in ["rustfft", "realfft", "rubato"] {
         if listed.contains(heavy) {

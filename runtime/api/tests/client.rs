@@ -1,4 +1,5 @@
 //! A client and a daemon at the two ends of a socket.
+#![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
 use earwitness_api::client::{Client, ClientError};

@@ -1,4 +1,5 @@
 //! Frames survive any cut, and no noise gets past them or breaks the reader.
+#![allow(clippy::unwrap_used)]
 
 use earwitness_api::frame::{self, Decoder, EncodeError, FrameError};
 use earwitness_api::message::{Ask, Envelope, EnvelopeError, PROTOCOL_VERSION, Question, Request};

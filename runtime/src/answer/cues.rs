@@ -13,12 +13,36 @@ pub enum State {
     Change,
 }
 
-const EARLIEST: &[&str] =
-    &["originally", "original", "at first", "initially", "first plan", "before that", "used to"];
-const LATEST: &[&str] =
-    &["latest", "now", "currently", "current", "most recent", "in the end", "finally", "still"];
-const CHANGE: &[&str] = &["change", "changed", "changes", "differ", "difference", "instead of"];
-const FIRST_PERSON: &[&str] = &["i", "i'm", "i've", "i'd", "i'll", "me", "my", "mine", "myself"];
+const EARLIEST: &[&str] = &[
+    "originally",
+    "original",
+    "at first",
+    "initially",
+    "first plan",
+    "before that",
+    "used to",
+];
+const LATEST: &[&str] = &[
+    "latest",
+    "now",
+    "currently",
+    "current",
+    "most recent",
+    "in the end",
+    "finally",
+    "still",
+];
+const CHANGE: &[&str] = &[
+    "change",
+    "changed",
+    "changes",
+    "differ",
+    "difference",
+    "instead of",
+];
+const FIRST_PERSON: &[&str] = &[
+    "i", "i'm", "i've", "i'd", "i'll", "me", "my", "mine", "myself",
+];
 
 /// The state that a question asks for.
 pub fn state(question: &str) -> State {
@@ -57,7 +81,9 @@ pub fn names(question: &str, name: &str) -> bool {
 fn any(words: &[String], phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| {
         let phrase: Vec<&str> = phrase.split(' ').collect();
-        words.windows(phrase.len()).any(|window| window.iter().eq(phrase.iter()))
+        words
+            .windows(phrase.len())
+            .any(|window| window.iter().eq(phrase.iter()))
     })
 }
 
@@ -77,7 +103,10 @@ mod tests {
 
     #[test]
     fn words_of_time_pick_a_state() {
-        assert_eq!(state("When did I originally plan to leave?"), State::Earliest);
+        assert_eq!(
+            state("When did I originally plan to leave?"),
+            State::Earliest
+        );
         assert_eq!(state("When am I leaving now?"), State::Latest);
         assert_eq!(state("How did my plan change?"), State::Change);
         assert_eq!(state("Where are the keys?"), State::Any);

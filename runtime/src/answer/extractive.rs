@@ -27,7 +27,11 @@ pub struct Extractive {
 impl Extractive {
     /// An answerer that words dates in the given time zone.
     pub fn new(zone: TimeZone) -> Self {
-        Self { min_what: 0.38, same_matter: 0.2, zone }
+        Self {
+            min_what: 0.38,
+            same_matter: 0.2,
+            zone,
+        }
     }
 
     fn quote(&self, question: &Question<'_>, evidence: &Evidence) -> String {
@@ -38,7 +42,11 @@ impl Extractive {
             (Some(id), None) => format!("Speaker {}", id.0),
             (None, None) => "Someone".to_owned(),
         };
-        format!("{speaker} said{}: \u{201c}{}\u{201d}", self.date(record.unix_ms), record.text)
+        format!(
+            "{speaker} said{}: \u{201c}{}\u{201d}",
+            self.date(record.unix_ms),
+            record.text
+        )
     }
 
     fn date(&self, unix_ms: i64) -> String {
@@ -51,12 +59,18 @@ impl Extractive {
     /// Evidence that is strong enough and about the same matter as the best.
     fn about_the_matter(&self, evidence: &[Evidence]) -> Vec<usize> {
         let strong = |e: &Evidence| e.scores.what >= self.min_what;
-        let Some(best) = evidence.iter().filter(|e| strong(e)).map(|e| e.scores.total()).reduce(f32::max)
+        let Some(best) = evidence
+            .iter()
+            .filter(|e| strong(e))
+            .map(|e| e.scores.total())
+            .reduce(f32::max)
         else {
             return Vec::new();
         };
         (0..evidence.len())
-            .filter(|&i| strong(&evidence[i]) && evidence[i].scores.total() >= best - self.same_matter)
+            .filter(|&i| {
+                strong(&evidence[i]) && evidence[i].scores.total() >= best - self.same_matter
+            })
             .collect()
     }
 }
@@ -74,9 +88,15 @@ impl Answerer for Extractive {
             State::Change if earliest == latest => earliest.into_iter().collect(),
             State::Change => earliest.into_iter().chain(latest).collect(),
         };
-        let quotes: Vec<String> =
-            support.iter().map(|&i| self.quote(&question, &question.evidence[i])).collect();
-        let text = if quotes.is_empty() { NO_RECORD.to_owned() } else { quotes.join(" Later: ") };
+        let quotes: Vec<String> = support
+            .iter()
+            .map(|&i| self.quote(&question, &question.evidence[i]))
+            .collect();
+        let text = if quotes.is_empty() {
+            NO_RECORD.to_owned()
+        } else {
+            quotes.join(" Later: ")
+        };
         Reply { text, support }
     }
 }

@@ -14,7 +14,7 @@
 pub mod reconcile;
 
 use earwitness_dsp::dot::dot_f32;
-use earwitness_models::voiceprint::Thresholds;
+use earwitness_models::manifest::Thresholds;
 use earwitness_store::{Learned, Speaking, Voice};
 
 /// How turns are matched to voices.
@@ -57,7 +57,10 @@ pub fn attribute(
     options: &AttributeOptions,
 ) -> Speaking {
     let learns = speech_ms >= options.min_learn_ms;
-    let learned = |centroid| Learned { centroid, embedding: embedding.to_vec() };
+    let learned = |centroid| Learned {
+        centroid,
+        embedding: embedding.to_vec(),
+    };
     let best = best_match(voices, embedding);
     match best {
         Some((voice, score)) if score >= options.match_at => Speaking::Known {
@@ -69,7 +72,10 @@ pub fn attribute(
         _ => {
             let score = best.map_or(0.0, |(_, score)| score);
             if learns {
-                Speaking::New { score, learned: learned(embedding.to_vec()) }
+                Speaking::New {
+                    score,
+                    learned: learned(embedding.to_vec()),
+                }
             } else {
                 Speaking::Unknown { score }
             }

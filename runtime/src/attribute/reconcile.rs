@@ -148,9 +148,17 @@ fn cohesion(group: &[&Utterance]) -> f32 {
     let mut within: Vec<f32> = group
         .iter()
         .enumerate()
-        .flat_map(|(i, a)| group[..i].iter().map(|b| dot_f32(&a.embedding, &b.embedding)))
+        .flat_map(|(i, a)| {
+            group[..i]
+                .iter()
+                .map(|b| dot_f32(&a.embedding, &b.embedding))
+        })
         .collect();
-    if within.is_empty() { 1.0 } else { median(&mut within) }
+    if within.is_empty() {
+        1.0
+    } else {
+        median(&mut within)
+    }
 }
 
 /// Whether the groups share at least half of the sessions of the one with fewer.
@@ -166,7 +174,11 @@ fn share_sessions(a: &[&Utterance], b: &[&Utterance]) -> bool {
 fn median(values: &mut [f32]) -> f32 {
     values.sort_by(f32::total_cmp);
     let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        (values[middle - 1] + values[middle]) / 2.0
+    }
 }
 
 #[cfg(test)]
@@ -196,15 +208,25 @@ mod tests {
 
     #[test]
     fn a_fragment_joins_its_voice() {
-        let groups = [turns(1, 1, 0.0, 12), turns(2, 1, 90.0, 12), turns(3, 1, 8.0, 3)];
+        let groups = [
+            turns(1, 1, 0.0, 12),
+            turns(2, 1, 90.0, 12),
+            turns(3, 1, 8.0, 3),
+        ];
         assert_eq!(aliases(&groups), [(3, 1)]);
     }
 
     #[test]
     fn a_singleton_needs_a_large_target() {
         let lone = turns(3, 1, 5.0, 1);
-        assert_eq!(aliases(&[turns(1, 1, 0.0, 10), turns(2, 1, 90.0, 9), lone.clone()]), [(3, 1)]);
-        assert_eq!(aliases(&[turns(1, 1, 0.0, 9), turns(2, 1, 90.0, 9), lone]), []);
+        assert_eq!(
+            aliases(&[turns(1, 1, 0.0, 10), turns(2, 1, 90.0, 9), lone.clone()]),
+            [(3, 1)]
+        );
+        assert_eq!(
+            aliases(&[turns(1, 1, 0.0, 9), turns(2, 1, 90.0, 9), lone]),
+            []
+        );
     }
 
     #[test]
@@ -214,7 +236,11 @@ mod tests {
 
     #[test]
     fn a_fragment_between_two_voices_stays_apart() {
-        let groups = [turns(1, 1, 0.0, 12), turns(2, 1, 40.0, 12), turns(3, 1, 20.0, 3)];
+        let groups = [
+            turns(1, 1, 0.0, 12),
+            turns(2, 1, 40.0, 12),
+            turns(3, 1, 20.0, 3),
+        ];
         assert_eq!(aliases(&groups), []);
     }
 
@@ -225,7 +251,12 @@ mod tests {
 
     #[test]
     fn fragments_merge_one_after_the_other_without_chains() {
-        let groups = [turns(1, 1, 0.0, 12), turns(2, 1, 90.0, 20), turns(3, 1, 7.0, 2), turns(4, 1, 95.0, 1)];
+        let groups = [
+            turns(1, 1, 0.0, 12),
+            turns(2, 1, 90.0, 20),
+            turns(3, 1, 7.0, 2),
+            turns(4, 1, 95.0, 1),
+        ];
         assert_eq!(aliases(&groups), [(3, 1), (4, 2)]);
     }
 }

@@ -13,15 +13,23 @@ pub(super) struct Converter {
 impl Converter {
     pub(super) fn new(name: &str, rate_hz: u32, channels: u16) -> Result<Self, CaptureError> {
         let resampler = Resampler::new(rate_hz, usize::from(channels)).map_err(|source| {
-            CaptureError::Resample { name: name.to_owned(), source }
+            CaptureError::Resample {
+                name: name.to_owned(),
+                source,
+            }
         })?;
-        Ok(Self { resampler, finished: false })
+        Ok(Self {
+            resampler,
+            finished: false,
+        })
     }
 
     /// Appends what comes out for one block. A float file may hold anything: what
     /// is too loud is clipped, and what is no number the resampler silences.
     pub(super) fn push(&mut self, interleaved: &mut [f32], out: &mut Vec<f32>) {
-        interleaved.iter_mut().for_each(|sample| *sample = sample.clamp(-1.0, 1.0));
+        interleaved
+            .iter_mut()
+            .for_each(|sample| *sample = sample.clamp(-1.0, 1.0));
         self.resampler.push(interleaved, out);
     }
 

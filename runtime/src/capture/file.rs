@@ -29,14 +29,23 @@ pub struct FileSource {
 }
 
 enum Decoder {
-    Wav { reader: hound::WavReader<BufReader<File>>, scale: f32 },
-    Flac { reader: claxon::FlacReader<File>, scale: f32 },
+    Wav {
+        reader: hound::WavReader<BufReader<File>>,
+        scale: f32,
+    },
+    Flac {
+        reader: claxon::FlacReader<File>,
+        scale: f32,
+    },
 }
 
 impl FileSource {
     /// Opens a recording and reads its header.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
-        let io = |source| CaptureError::Io { path: path.to_owned(), source };
+        let io = |source| CaptureError::Io {
+            path: path.to_owned(),
+            source,
+        };
         let mut file = File::open(path).map_err(io)?;
         let mut magic = [0; 4];
         let read = file.read(&mut magic).map_err(io)?;
@@ -60,13 +69,18 @@ impl FileSource {
     }
 
     fn open_flac(path: &Path, file: File) -> Result<Self, CaptureError> {
-        let reader =
-            claxon::FlacReader::new(file).map_err(|error| undecodable(path, &error))?;
+        let reader = claxon::FlacReader::new(file).map_err(|error| undecodable(path, &error))?;
         let info = reader.streaminfo();
         let channels = info.channels as u16;
         let announced = info.samples.unwrap_or(0) * u64::from(info.channels);
         let scale = full_scale(info.bits_per_sample);
-        Self::new(path, Decoder::Flac { reader, scale }, info.sample_rate, channels, announced)
+        Self::new(
+            path,
+            Decoder::Flac { reader, scale },
+            info.sample_rate,
+            channels,
+            announced,
+        )
     }
 
     fn new(
@@ -151,7 +165,10 @@ pub fn decode(path: &Path) -> Result<Vec<f32>, CaptureError> {
 }
 
 fn undecodable(path: &Path, reason: &dyn std::fmt::Display) -> CaptureError {
-    CaptureError::Undecodable { path: path.to_owned(), reason: reason.to_string() }
+    CaptureError::Undecodable {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
 }
 
 /// The value just above the largest of a signed integer of this many bits.
@@ -168,9 +185,9 @@ fn decode_wav(
     let wanted = BLOCK_FRAMES * usize::from(spec.channels);
     match spec.sample_format {
         hound::SampleFormat::Float => take(reader.samples::<f32>().take(wanted), block, |s| s),
-        hound::SampleFormat::Int => {
-            take(reader.samples::<i32>().take(wanted), block, |s| s as f32 / scale)
-        }
+        hound::SampleFormat::Int => take(reader.samples::<i32>().take(wanted), block, |s| {
+            s as f32 / scale
+        }),
     }
 }
 
@@ -190,7 +207,10 @@ fn decode_flac(
     scale: f32,
     block: &mut Vec<f32>,
 ) -> Result<(), String> {
-    let frame = reader.blocks().read_next_or_eof(Vec::new()).map_err(|error| error.to_string())?;
+    let frame = reader
+        .blocks()
+        .read_next_or_eof(Vec::new())
+        .map_err(|error| error.to_string())?;
     let Some(frame) = frame else { return Ok(()) };
     for index in 0..frame.duration() {
         for channel in 0..frame.channels() {

@@ -39,8 +39,18 @@ pub(super) fn ring(capacity: usize) -> (Writer, Reader) {
     let (samples_in, samples_out) = RingBuffer::new(capacity);
     let (gaps_in, gaps_out) = RingBuffer::new(GAPS);
     (
-        Writer { samples: samples_in, gaps: gaps_in, written: 0, pending: 0 },
-        Reader { samples: samples_out, gaps: gaps_out, read: 0, lost: 0 },
+        Writer {
+            samples: samples_in,
+            gaps: gaps_in,
+            written: 0,
+            pending: 0,
+        },
+        Reader {
+            samples: samples_out,
+            gaps: gaps_out,
+            read: 0,
+            lost: 0,
+        },
     )
 }
 
@@ -60,7 +70,10 @@ impl Writer {
     }
 
     fn report_gap(&mut self) {
-        let gap = Gap { after: self.written, lost: self.pending };
+        let gap = Gap {
+            after: self.written,
+            lost: self.pending,
+        };
         if gap.lost > 0 && self.gaps.push(gap).is_ok() {
             self.pending = 0;
         }

@@ -70,7 +70,10 @@ impl Microphone {
     fn report_loss(&mut self) {
         let lost = self.ring.lost();
         if lost > self.lost {
-            tracing::warn!(samples = lost - self.lost, "sound was lost; silence stands in its place");
+            tracing::warn!(
+                samples = lost - self.lost,
+                "sound was lost; silence stands in its place"
+            );
             self.lost = lost;
         }
     }
@@ -158,5 +161,8 @@ fn failed(error: cpal::Error) -> CaptureError {
         ErrorKind::PermissionDenied => "add this user to the group `audio`",
         _ => "check that it is plugged in, and see `arecord -l`",
     };
-    CaptureError::Microphone { reason: error.to_string(), advice }
+    CaptureError::Microphone {
+        reason: error.to_string(),
+        advice,
+    }
 }

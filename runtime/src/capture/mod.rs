@@ -62,7 +62,9 @@ pub enum CaptureError {
     #[error("{0} is neither WAV nor FLAC; convert it to one of them first")]
     UnknownFormat(PathBuf),
     /// The header is damaged or uses a variant that cannot be decoded.
-    #[error("{path} is damaged or of a kind that cannot be decoded ({reason}); export it again as 16-bit WAV or FLAC")]
+    #[error(
+        "{path} is damaged or of a kind that cannot be decoded ({reason}); export it again as 16-bit WAV or FLAC"
+    )]
     Undecodable {
         /// The file.
         path: PathBuf,
@@ -80,7 +82,9 @@ pub enum CaptureError {
         reason: String,
     },
     /// A raw stream ended in the middle of a sample.
-    #[error("the PCM stream ended inside a sample; check --channels, and that it is 16-bit little-endian")]
+    #[error(
+        "the PCM stream ended inside a sample; check --channels, and that it is 16-bit little-endian"
+    )]
     PartialSample,
     /// The rate or the channels cannot be converted.
     #[error("{name}: {source}")]

@@ -47,7 +47,10 @@ impl<R: Read> PcmSource<R> {
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(source) => {
-                    return Err(CaptureError::Io { path: PathBuf::from(&self.name), source });
+                    return Err(CaptureError::Io {
+                        path: PathBuf::from(&self.name),
+                        source,
+                    });
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! What the suites share: a medium in memory that can run out of space, and
 //! short ways to write turns.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use earwitness_api::types::{Attribution, SessionId, SpeakerId};
 use earwitness_store::medium::{Hold, Medium};

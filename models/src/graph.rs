@@ -1,0 +1,125 @@
+//! Loading and running the graphs of a pack in tract.
+//!
+//! Runs are independent of each other: tract would carry the state of a
+//! recurrent layer from one run of a session to the next, so each run gets a
+//! session of its own, and state goes in and out as tensors. Nothing is run by
+//! more than one thread.
+
+use std::sync::Arc;
+
+use tract_onnx::prelude::*;
+use tract_onnx::tract_core::internal::{DimLike, RunOptions};
+use tract_onnx::tract_core::tract_linalg::multithread::Executor;
+
+use crate::operators;
+use crate::pack::{Pack, PackError};
+
+/// Why a model cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The pack is not what it should be.
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    /// A file of the pack is no graph that this program can run.
+    #[error("{pack}: {file} cannot be loaded: {reason}; rebuild the pack")]
+    Graph {
+        /// Folder of the pack.
+        pack: String,
+        /// The file inside it.
+        file: String,
+        /// What does not work.
+        reason: String,
+    },
+}
+
+/// Why a loaded model failed at a run.
+#[derive(Debug, thiserror::Error)]
+#[error("the model failed: {0:#}; the pack and the program do not fit each other, rebuild both")]
+pub struct GraphError(TractError);
+
+impl From<TractError> for GraphError {
+    fn from(error: TractError) -> Self {
+        Self(error)
+    }
+}
+
+/// A graph that is ready to run.
+pub(crate) struct Graph {
+    plan: Arc<TypedSimplePlan>,
+}
+
+impl Graph {
+    /// Loads one file of a pack.
+    pub(crate) fn load(pack: &Pack, file: &str) -> Result<Self, LoadError> {
+        let bytes = pack.read(file)?;
+        prepare(&bytes)
+            .map(|plan| Self { plan })
+            .map_err(|error| LoadError::Graph {
+                pack: pack.dir.display().to_string(),
+                file: file.into(),
+                reason: format!("{error:#}"),
+            })
+    }
+
+    /// The same, and refuses a graph with other shapes than these; 0 stands for
+    /// a length that is not fixed.
+    pub(crate) fn load_shaped(
+        pack: &Pack,
+        file: &str,
+        inputs: &[&[usize]],
+        outputs: &[&[usize]],
+    ) -> Result<Self, LoadError> {
+        let graph = Self::load(pack, file)?;
+        let model = graph.plan.model();
+        let found = [shapes(model, &model.inputs), shapes(model, &model.outputs)];
+        if found != [inputs, outputs] {
+            return Err(LoadError::Graph {
+                pack: pack.dir.display().to_string(),
+                file: file.into(),
+                reason: format!(
+                    "it maps {:?} to {:?}, not {inputs:?} to {outputs:?}",
+                    found[0], found[1]
+                ),
+            });
+        }
+        Ok(graph)
+    }
+
+    /// Runs the graph once.
+    pub(crate) fn run(&self, inputs: TVec<TValue>) -> Result<TVec<TValue>, GraphError> {
+        Ok(self.plan.run(inputs)?)
+    }
+}
+
+fn prepare(mut bytes: &[u8]) -> TractResult<Arc<TypedSimplePlan>> {
+    let model = operators::onnx()
+        .with_ignore_value_info(true)
+        .model_for_read(&mut bytes)?
+        .into_optimized()?;
+    let options = RunOptions {
+        executor: Some(Executor::SingleThread),
+        ..RunOptions::default()
+    };
+    TypedSimplePlan::new_with_options(model, &options)
+}
+
+fn shapes(model: &TypedModel, outlets: &[OutletId]) -> Vec<Vec<usize>> {
+    let shape = |&outlet: &OutletId| {
+        let fact = model.outlet_fact(outlet).ok()?;
+        Some(
+            fact.shape
+                .iter()
+                .map(|dim| dim.to_usize().unwrap_or(0))
+                .collect(),
+        )
+    };
+    outlets
+        .iter()
+        .map(|outlet| shape(outlet).unwrap_or_default())
+        .collect()
+}
+
+/// The numbers of an output.
+pub(crate) fn floats(tensor: &Tensor) -> TractResult<&[f32]> {
+    tensor.try_as_plain_ram()?.as_slice::<f32>()
+}

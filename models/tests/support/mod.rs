@@ -1,0 +1,29 @@
+//! The real packs, and the recordings that they carry.
+
+use std::path::PathBuf;
+
+use earwitness_models::pack::{Kind, Pack};
+use safetensors::SafeTensors;
+
+/// Opens a real pack; a test that needs one fails without it.
+pub fn pack(kind: Kind) -> Pack {
+    let root = std::env::var_os("EARWITNESS_PACKS")
+        .map(PathBuf::from)
+        .expect(
+            "EARWITNESS_PACKS must name the model packs; `cargo xtask test` sets it, \
+         `cargo xtask models` builds them and prints their folder",
+        );
+    Pack::open(&root, kind).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Recording `case` of a pack's references, from -1 to 1.
+pub fn recording(pack: &Pack, case: usize) -> Vec<f32> {
+    let bytes = pack.read("parity.safetensors").unwrap();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    let audio = tensors.tensor(&format!("{case}.audio")).unwrap();
+    let (samples, _) = audio.data().as_chunks::<2>();
+    samples
+        .iter()
+        .map(|&sample| f32::from(i16::from_le_bytes(sample)) / 32_768.0)
+        .collect()
+}
