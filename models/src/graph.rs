@@ -11,6 +11,7 @@ use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::{DimLike, RunOptions};
 use tract_onnx::tract_core::tract_linalg::multithread::Executor;
 
+use crate::operators;
 use crate::pack::{Pack, PackError};
 
 /// Why a model cannot be loaded.
@@ -91,7 +92,7 @@ impl Graph {
 }
 
 fn prepare(mut bytes: &[u8]) -> TractResult<Arc<TypedSimplePlan>> {
-    let model = onnx()
+    let model = operators::onnx()
         .with_ignore_value_info(true)
         .model_for_read(&mut bytes)?
         .into_optimized()?;

@@ -4,8 +4,11 @@
 //! run by one caller at a time. Models are `Send`, start no threads and keep no
 //! files open.
 
+pub mod asr;
+pub mod embed;
 mod graph;
 pub mod manifest;
+mod operators;
 pub mod pack;
 pub mod parity;
 pub mod vad;

@@ -10,8 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-pub use crate::manifest::Kind;
-use crate::manifest::{FORMAT, Manifest};
+use crate::manifest::{FORMAT, Kind, Manifest};
 
 /// Name of the file that describes a pack.
 pub(crate) const MANIFEST: &str = "manifest.toml";

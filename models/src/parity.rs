@@ -6,19 +6,20 @@
 //! inputs; on the device it tells whether that processor computes the same too.
 //!
 //! Tensors of case `i` are named `i.NAME`: `audio` is int16 at 16 kHz, `text` is
-//! UTF-8, results are f32 or i64.
+//! UTF-8, results are f32, token ids u32.
 
 mod cases;
 
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use crate::LoadError;
+use crate::asr::{self, AsrError};
+use crate::embed::TextEmbedder;
 use crate::manifest::{Kind, Metric};
 use crate::pack::{MANIFEST, Pack, PackError};
-use crate::vad::{SpeechDetector, VadError, WINDOW};
+use crate::vad::{SpeechDetector, VadError};
 use crate::voiceprint::{VoiceprintEncoder, VoiceprintError};
+use crate::{GraphError, LoadError};
 use cases::Cases;
 
 /// Why parity cannot be told, or a pack not be sealed.
@@ -36,9 +37,15 @@ pub enum ParityError {
     /// A voiceprint failed on a reference.
     #[error(transparent)]
     Voiceprint(#[from] VoiceprintError),
+    /// Speech recognition failed on a reference.
+    #[error(transparent)]
+    Asr(#[from] AsrError),
+    /// Text embedding failed on a reference.
+    #[error(transparent)]
+    Embed(#[from] GraphError),
     /// The model strays from the original.
     #[error(
-        "{pack}: {} is {measured} against a bound of {bound}; the pack must not be used here", metric.name()
+        "{pack}: {metric:?} is {measured} against a bound of {bound}; the pack must not be used"
     )]
     Strays {
         /// Folder of the pack.
@@ -71,18 +78,6 @@ pub struct Report {
     pub worst: f32,
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} over {} references",
-            self.metric.name(),
-            self.worst,
-            self.cases.len()
-        )
-    }
-}
-
 /// Runs a pack's references through the runtime's own path; an error if the
 /// worst of them is beyond the manifest's bound.
 pub fn check(pack: &Pack) -> Result<Report, ParityError> {
@@ -91,7 +86,8 @@ pub fn check(pack: &Pack) -> Result<Report, ParityError> {
     let cases = match pack.manifest.kind {
         Kind::Vad => vad(pack, &references)?,
         Kind::Voiceprint => voiceprint(pack, &references)?,
-        Kind::Asr | Kind::Embed => Vec::new(),
+        Kind::Asr => asr(pack, &references)?,
+        Kind::Embed => embed(pack, &references)?,
     };
     let parity = pack.manifest.parity;
     let worst = parity.metric.worst(&cases);
@@ -135,7 +131,10 @@ fn vad(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
         detector.reset();
         let mut largest = 0.0_f32;
         let audio = case.audio()?;
-        for (window, expected) in audio.chunks_exact(WINDOW).zip(case.floats("probability")?) {
+        for (window, expected) in audio
+            .chunks_exact(SpeechDetector::WINDOW)
+            .zip(case.floats("probability")?)
+        {
             largest = largest.max((detector.push(window)? - expected).abs());
         }
         Ok(largest)
@@ -153,7 +152,58 @@ fn voiceprint(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> 
     })
 }
 
+/// Share of the tokens of each recording that both transcripts have.
+fn asr(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
+    let mut recognizer = asr::load(pack)?;
+    references.map(|case| {
+        let transcript = recognizer.transcribe(&case.audio()?)?;
+        let found: Vec<u32> = transcript.tokens.iter().map(|token| token.id).collect();
+        Ok(agreement(&found, &case.ids("tokens")?))
+    })
+}
+
+/// Cosine similarity of the two embeddings of each text; 0 where the tokens differ.
+fn embed(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
+    let mut embedder = TextEmbedder::load(pack)?;
+    references.map(|case| {
+        let text = case.text()?;
+        if embedder.tokens(&text) != case.ids("tokens")? {
+            return Ok(0.0);
+        }
+        Ok(cosine(&embedder.embed(&text)?, &case.floats("embedding")?))
+    })
+}
+
+/// 1 less the edit distance of two sequences over the length of the longer.
+fn agreement(a: &[u32], b: &[u32]) -> f32 {
+    let mut distances: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = i;
+        distances[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = distances[j + 1];
+            distances[j + 1] = changed.min(diagonal + 1).min(distances[j] + 1);
+        }
+    }
+    1.0 - distances[b.len()] as f32 / a.len().max(b.len()).max(1) as f32
+}
+
 fn cosine(a: &[f32], b: &[f32]) -> f32 {
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agreement_counts_edits() {
+        assert_eq!(agreement(&[1, 2, 3], &[1, 2, 3]), 1.0);
+        assert_eq!(agreement(&[1, 2, 3, 4], &[1, 3, 4]), 0.75);
+        assert_eq!(agreement(&[1, 2], &[3, 4]), 0.0);
+        assert_eq!(agreement(&[], &[]), 1.0);
+        assert_eq!(agreement(&[], &[1]), 0.0);
+    }
 }

@@ -10,10 +10,6 @@ use crate::graph::{Graph, GraphError, LoadError, floats};
 use crate::manifest::FrontEnd;
 use crate::pack::Pack;
 
-/// Samples in a window: 32 ms at 16 kHz.
-pub const WINDOW: usize = 512;
-/// Sample rate in Hz.
-const SAMPLE_RATE_HZ: u32 = 16_000;
 /// Samples that the model sees of the window before.
 const CONTEXT: usize = 64;
 /// Shape of the state: hidden and cell values of one LSTM layer.
@@ -23,7 +19,7 @@ const STATE: [usize; 3] = [2, 1, 128];
 #[derive(Debug, thiserror::Error)]
 pub enum VadError {
     /// The window has the wrong length.
-    #[error("a window of {0} samples was given, the detector takes {WINDOW}")]
+    #[error("a window of {0} samples was given, the detector takes {WINDOW}", WINDOW = SpeechDetector::WINDOW)]
     Length(usize),
     /// The window holds NaN or an infinity.
     #[error("the window holds samples that are not finite numbers; check the source of the sound")]
@@ -38,41 +34,46 @@ pub struct SpeechDetector {
     graph: Graph,
     state: Vec<f32>,
     /// The end of the last window, then the window at hand.
-    input: [f32; CONTEXT + WINDOW],
+    input: [f32; CONTEXT + Self::WINDOW],
 }
 
 impl SpeechDetector {
+    /// Samples in a window: 32 ms at 16 kHz.
+    pub const WINDOW: usize = 512;
+    /// Sample rate in Hz.
+    const SAMPLE_RATE_HZ: u32 = 16_000;
+
     /// Loads the pack's model.
     pub fn load(pack: &Pack) -> Result<Self, LoadError> {
         let expected = FrontEnd::Windows {
-            sample_rate_hz: SAMPLE_RATE_HZ,
-            window_samples: WINDOW,
+            sample_rate_hz: Self::SAMPLE_RATE_HZ,
+            window_samples: Self::WINDOW,
             context_samples: CONTEXT,
         };
         if pack.manifest.front_end != expected {
             let reason = format!("the front end of a detector must be {expected:?}");
             return Err(pack.malformed(reason).into());
         }
-        let inputs: [&[usize]; 2] = [&[1, CONTEXT + WINDOW], &STATE];
+        let inputs: [&[usize]; 2] = [&[1, CONTEXT + Self::WINDOW], &STATE];
         let graph = Graph::load_shaped(pack, "model.onnx", &inputs, &[&[1, 1], &STATE])?;
         Ok(Self {
             graph,
             state: vec![0.0; STATE.iter().product()],
-            input: [0.0; CONTEXT + WINDOW],
+            input: [0.0; CONTEXT + Self::WINDOW],
         })
     }
 
     /// Probability of speech, from 0 to 1, in the stream's next window of
-    /// [`WINDOW`] samples. After an error the stream is as it was before.
+    /// [`Self::WINDOW`] samples. After an error the stream is as it was before.
     pub fn push(&mut self, window: &[f32]) -> Result<f32, VadError> {
-        if window.len() != WINDOW {
+        if window.len() != Self::WINDOW {
             return Err(VadError::Length(window.len()));
         }
         if !window.iter().all(|sample| sample.is_finite()) {
             return Err(VadError::NotFinite);
         }
         let mut input = self.input;
-        input.copy_within(WINDOW.., 0);
+        input.copy_within(Self::WINDOW.., 0);
         input[CONTEXT..].copy_from_slice(window);
         let probability = self.run(&input)?;
         self.input = input;

@@ -10,9 +10,9 @@ use std::{
 };
 
 use earwitness_models::{
-    LoadError,
+    GraphError, LoadError,
     asr::{self, AsrError, Recognizer},
-    embed::{EmbedError, TextEmbedder},
+    embed::TextEmbedder,
     pack::{PackError, PackSet},
     vad::{SpeechDetector, VadError},
     voiceprint::{VoiceprintEncoder, VoiceprintError},
@@ -44,7 +44,7 @@ pub enum HubError {
     Asr(#[from] AsrError),
     /// A text could not be embedded.
     #[error(transparent)]
-    Embed(#[from] EmbedError),
+    Embed(#[from] GraphError),
     /// The store could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -131,7 +131,7 @@ impl Hub {
         Ok(lock(&self.recognizer).transcribe(samples)?.text)
     }
 
-    pub(crate) fn embed(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
+    pub(crate) fn embed(&self, text: &str) -> Result<Vec<f32>, GraphError> {
         lock(&self.embedder).embed(text)
     }
 

@@ -12,12 +12,12 @@
 
 use std::collections::VecDeque;
 
-use earwitness_models::vad::{self, SpeechDetector};
+use earwitness_models::vad::{SpeechDetector, VadError};
 
 use crate::capture::{SAMPLE_RATE_HZ, samples_to_ms};
 
 /// Samples scored at a time.
-const WINDOW: usize = vad::WINDOW;
+const WINDOW: usize = SpeechDetector::WINDOW;
 
 /// How speech is cut out of the stream; lengths in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ impl Segment {
     }
 }
 
-/// What scores one window of [`vad::WINDOW`] samples.
+/// What scores one window of [`SpeechDetector::WINDOW`] samples.
 pub trait SpeechScorer {
     /// The error of the model behind it.
     type Error;
@@ -87,7 +87,7 @@ pub trait SpeechScorer {
 }
 
 impl SpeechScorer for SpeechDetector {
-    type Error = vad::VadError;
+    type Error = VadError;
 
     fn score(&mut self, window: &[f32]) -> Result<f32, Self::Error> {
         self.push(window)

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use earwitness::segment::{Segment, SegmentOptions, Segmenter, SpeechScorer};
 use proptest::prelude::*;
 
-const WINDOW: usize = earwitness_models::vad::WINDOW;
+const WINDOW: usize = earwitness_models::vad::SpeechDetector::WINDOW;
 
 /// Takes loud windows for speech.
 struct Loudness;

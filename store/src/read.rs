@@ -4,7 +4,7 @@ use crate::error::StorageError;
 use crate::schema::{RECORDS, SESSIONS, SPEAKERS, decode, row};
 use crate::store::Store;
 use earwitness_api::types::{Record, RecordFilter, RecordId};
-use redb::{ReadableTable, ReadableTableMetadata};
+use redb::ReadableTableMetadata;
 use std::sync::atomic::Ordering;
 
 /// How much is in the store.
@@ -37,7 +37,10 @@ impl Store {
         let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
         self.read(|transaction| {
             let table = transaction.open_table(RECORDS)?;
-            let rows = table.iter()?.map(|row| decode::<Record>(row?.1.value()));
+            let first = filter.after.map_or(0, |id| id.0.saturating_add(1));
+            let rows = table
+                .range(first..)?
+                .map(|row| decode::<Record>(row?.1.value()));
             let wanted = |record: &Result<Record, StorageError>| {
                 record
                     .as_ref()
@@ -68,7 +71,6 @@ impl Store {
 
 fn passes(filter: &RecordFilter, record: &Record) -> bool {
     filter.session.is_none_or(|id| record.session == id)
-        && filter.after.is_none_or(|id| record.id > id)
         && filter
             .speaker
             .is_none_or(|id| record.speaker.speaker == Some(id))

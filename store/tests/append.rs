@@ -195,11 +195,12 @@ fn filters_agree_with_looking_at_every_record() {
         store.append(new).unwrap();
     }
     let all = store.records(RecordFilter::default()).unwrap();
-    for bits in 0..32 {
+    for bits in 0..64 {
         let on = |bit: u32| bits >> bit & 1 == 1;
         let filter = RecordFilter {
             session: on(0).then_some(second),
             speaker: on(1).then_some(speaker),
+            after: on(5).then_some(all[2].id),
             from_unix_ms: on(2).then_some(105),
             to_unix_ms: on(2).then_some(115),
             limit: on(3).then_some(4),
@@ -209,6 +210,7 @@ fn filters_agree_with_looking_at_every_record() {
             .iter()
             .filter(|r| !on(0) || r.session == second)
             .filter(|r| !on(1) || r.speaker.speaker == Some(speaker))
+            .filter(|r| !on(5) || r.id > all[2].id)
             .filter(|r| !on(2) || (105..115).contains(&r.unix_ms))
             .cloned()
             .collect();

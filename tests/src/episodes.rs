@@ -10,6 +10,8 @@
 mod check;
 mod format;
 mod load;
+#[cfg(test)]
+mod tests;
 
 pub use format::{Attachment, Episode, Participant, Question, Session, Turn};
 pub use load::{EpisodeSet, LoadError, Refusal, load_set};

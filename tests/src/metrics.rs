@@ -10,11 +10,14 @@ mod rand_index;
 mod retrieval;
 mod word_errors;
 
+#[cfg(test)]
+mod tests;
+
 pub use attribution::{Attribution, best_mapping};
 pub use normalize::normalize;
 pub use percentile::percentile;
 pub use rand_index::adjusted_rand_index;
-pub use retrieval::RetrievalScore;
+pub use retrieval::{RetrievalMeans, RetrievalScore};
 pub use word_errors::{WordErrors, concatenated_errors, word_errors};
 
 /// `part / whole`, and 0 where there is nothing.

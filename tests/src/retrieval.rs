@@ -11,6 +11,8 @@ mod dense;
 mod evaluate;
 mod fuse;
 mod pool;
+#[cfg(test)]
+mod tests;
 
 pub use bm25::Bm25;
 pub use dense::{Dense, Embed, SharedEmbedder};

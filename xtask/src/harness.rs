@@ -24,7 +24,7 @@ pub fn demo(args: &Args) -> Result<()> {
     let mut demo = harness("demo", args)?;
     demo.arg("--earwitness").arg(release_program("earwitness"));
     run(demo
-        .arg("--episode")
+        .arg("--episodes")
         .arg(root().join("tests/data/household")))
 }
 

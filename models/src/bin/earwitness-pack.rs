@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for dir in dirs {
         match action(Path::new(dir)) {
-            Ok(report) => println!("{dir}: {report}"),
+            Ok(report) => println!("{dir}: {} {}", report.metric.name(), report.worst),
             Err(error) => {
                 eprintln!("{error}");
                 status = ExitCode::FAILURE;

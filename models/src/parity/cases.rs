@@ -56,6 +56,17 @@ impl Case<'_> {
         self.values(name, Dtype::F32, f32::from_le_bytes)
     }
 
+    /// A result in token ids.
+    pub(super) fn ids(&self, name: &str) -> Result<Vec<u32>, PackError> {
+        self.values(name, Dtype::U32, u32::from_le_bytes)
+    }
+
+    /// The text.
+    pub(super) fn text(&self) -> Result<String, PackError> {
+        let bytes = self.values("text", Dtype::U8, u8::from_le_bytes)?;
+        String::from_utf8(bytes).map_err(|error| broken(self.cases.pack, error))
+    }
+
     fn values<const SIZE: usize, T>(
         &self,
         name: &str,

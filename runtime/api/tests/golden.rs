@@ -59,7 +59,7 @@ fn answer() -> Answer {
         asker: record().speaker,
         asker_name: Some("Ada".into()),
         text: "Monday.".into(),
-        answered: true,
+        support: vec![RecordId(300)],
         evidence: vec![Evidence {
             record: record(),
             session_name: "kitchen".into(),
@@ -92,6 +92,7 @@ fn requests() -> Vec<(&'static str, Request)> {
     let filter = RecordFilter {
         session: Some(SessionId(1)),
         speaker: Some(SpeakerId(2)),
+        after: Some(RecordId(9)),
         from_unix_ms: Some(-3),
         to_unix_ms: Some(4),
         limit: Some(5),

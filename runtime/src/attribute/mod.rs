@@ -14,7 +14,7 @@
 pub mod reconcile;
 
 use earwitness_dsp::dot::dot_f32;
-use earwitness_models::voiceprint::Thresholds;
+use earwitness_models::manifest::Thresholds;
 use earwitness_store::{Learned, Speaking, Voice};
 
 /// How turns are matched to voices.

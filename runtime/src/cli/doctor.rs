@@ -3,10 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
-use earwitness_models::{
-    pack::{Kind, Pack},
-    parity,
-};
+use earwitness_models::{manifest::Kind, pack::Pack, parity};
 use earwitness_store::Store;
 use serde::Serialize;
 
@@ -66,8 +63,13 @@ fn pack(packs: &Path, kind: Kind) -> Finding {
         .and_then(|pack| {
             let report = parity::check(&pack).map_err(|error| error.to_string())?;
             Ok(format!(
-                "{} {} ({}), {report}",
-                pack.manifest.name, pack.manifest.version, pack.manifest.license
+                "{} {} ({}), {} {:.5} against the original over {} cases",
+                pack.manifest.name,
+                pack.manifest.version,
+                pack.manifest.license,
+                report.metric.name(),
+                report.worst,
+                report.cases.len()
             ))
         });
     Finding::new(format!("pack {kind}"), checked)

@@ -64,7 +64,7 @@ pub(super) fn moment(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms).map_or_else(
         |_| "?".to_owned(),
         |at| {
-            at.to_zoned(TimeZone::system())
+            at.to_zoned_datetime(TimeZone::system())
                 .strftime("%Y-%m-%d %H:%M:%S")
                 .to_string()
         },

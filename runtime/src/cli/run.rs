@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use earwitness::{
     capture::{AudioSource, CaptureError, FileSource, PcmFormat, PcmSource},
     hub::HubError,
@@ -218,7 +218,7 @@ fn microphone() -> anyhow::Result<Opener> {
 
 #[cfg(not(feature = "mic"))]
 fn microphone() -> anyhow::Result<Opener> {
-    bail!(
+    anyhow::bail!(
         "this program was built without microphone input; use --wav or --pcm, or build it with the feature `mic`"
     )
 }

@@ -21,18 +21,19 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use earwitness_api::types::{Answer, Record, SpeakerId};
 
-use crate::episodes::{Episode, Question, Session, load_set};
+use crate::episodes::{Episode, Question, Session};
 
 use program::{Daemon, Earwitness, Summary};
 use score::{Asked, Score};
+pub use table::{Teller, json};
 
 /// How the demo runs.
 #[derive(Debug)]
 pub struct Options {
     /// The program of the device.
     pub earwitness: PathBuf,
-    /// The folder of the household's episode.
-    pub episode: PathBuf,
+    /// Where to tell what happens.
+    pub teller: Teller,
     /// Keep the recordings and the store here instead of throwing them away.
     pub keep: Option<PathBuf>,
 }
@@ -48,10 +49,8 @@ pub struct Outcome {
     pub wall: Duration,
 }
 
-/// Runs the demo and prints what happens.
-pub fn run(options: &Options) -> Result<Outcome> {
-    let set = load_set(&options.episode)?;
-    let episode = set.episodes.first().context("the demo's episode could not be read")?;
+/// Runs the demo on a household's episode and tells what happens.
+pub fn run(options: &Options, episode: &Episode) -> Result<Outcome> {
     let scratch = tempfile::tempdir().context("cannot make a scratch folder")?;
     let folder = options.keep.as_deref().unwrap_or(scratch.path());
     fs::create_dir_all(folder)?;
@@ -61,6 +60,7 @@ pub fn run(options: &Options) -> Result<Outcome> {
 /// The household's hub and what it has heard.
 struct Household {
     program: Earwitness,
+    teller: Teller,
     folder: PathBuf,
     heard: Vec<Vec<Record>>,
     summary: Summary,
@@ -70,9 +70,15 @@ impl Household {
     fn new(options: &Options, episode: &Episode, folder: &Path) -> Result<Self> {
         let store = folder.join("memory.redb");
         ensure!(!store.exists(), "{} is there already; choose an empty folder", store.display());
-        println!("{}: {} people, {} sessions", episode.id, episode.participants.len(), episode.sessions.len());
+        options.teller.tell(format_args!(
+            "{}: {} people, {} sessions",
+            episode.id,
+            episode.participants.len(),
+            episode.sessions.len()
+        ));
         Ok(Self {
-            program: Earwitness::new(&options.earwitness, &store),
+            program: Earwitness::new(&options.earwitness, &store, options.teller),
+            teller: options.teller,
             folder: folder.to_owned(),
             heard: Vec::new(),
             summary: Summary::default(),
@@ -89,14 +95,14 @@ impl Household {
         let asked = self.converse(episode, now, &names)?;
         let score = Score::new(episode, &self.heard, asked);
         let outcome = Outcome { score, summary: self.summary, wall: started.elapsed() };
-        table::print(&outcome);
+        table::tell_figures(self.teller, &outcome);
         Ok(outcome)
     }
 
     /// A session is recorded, and taken in afterwards.
     fn record(&mut self, episode: &Episode, session: &Session) -> Result<()> {
         let recording = recording::write(episode, session, &self.folder)?;
-        println!("\n-- session {}, {}", session.id, session.start);
+        self.teller.tell(format_args!("\n-- session {}, {}", session.id, session.start));
         let (records, summary) = self.program.ingest(&recording, session)?;
         self.heard.push(records);
         self.summary.add(&summary);
@@ -107,7 +113,7 @@ impl Household {
     /// person who is mostly behind it.
     fn introduce(&self, episode: &Episode) -> Result<HashMap<SpeakerId, String>> {
         let people = score::people_behind(episode, &self.heard);
-        println!("\n-- the hub is started anew, and told the names of the voices it heard");
+        self.teller.tell("\n-- the hub is started anew, and told the names of the voices it heard");
         for (speaker, person) in &people {
             self.program.name(*speaker, episode.name_of(person))?;
         }
@@ -122,7 +128,7 @@ impl Household {
         people: &HashMap<SpeakerId, String>,
     ) -> Result<Vec<Asked>> {
         let recording = recording::write(episode, session, &self.folder)?;
-        println!("\n-- session {}, {}: live", session.id, session.start);
+        self.teller.tell(format_args!("\n-- session {}, {}: live", session.id, session.start));
         let mut daemon = Daemon::start(&self.program, &recording, session)?;
         let (records, summary) = daemon.wait_until_heard()?;
         self.heard.push(records);
@@ -146,7 +152,7 @@ impl Household {
         let audio = question.audio.as_deref().context("a question of the demo has no sound")?;
         let answer: Answer = self.program.ask(&episode.audio_path(audio))?;
         let asked = Asked::new(episode, question, answer, &self.heard, people);
-        table::print_answer(episode, question, &asked);
+        table::tell_answer(self.teller, episode, question, &asked);
         Ok(asked)
     }
 }

@@ -12,13 +12,14 @@ use anyhow::{Context, Result, bail, ensure};
 use earwitness_api::types::{Answer, Record, SpeakerId};
 use serde::{Deserialize, Serialize};
 
-use super::table;
+use super::table::{self, Teller};
 use crate::episodes::Session;
 
 /// The program with its store.
 pub struct Earwitness {
     program: PathBuf,
     store: PathBuf,
+    teller: Teller,
 }
 
 /// What an ingest or a daemon says at its end.
@@ -69,8 +70,8 @@ enum Line {
 }
 
 impl Earwitness {
-    pub fn new(program: &Path, store: &Path) -> Self {
-        Self { program: program.to_owned(), store: store.to_owned() }
+    pub fn new(program: &Path, store: &Path, teller: Teller) -> Self {
+        Self { program: program.to_owned(), store: store.to_owned(), teller }
     }
 
     fn command(&self) -> Command {
@@ -84,7 +85,7 @@ impl Earwitness {
         let mut ingest = self.command();
         ingest.args(["ingest", "--session", &session.id, "--start", &session.start.to_string()]);
         let mut child = ingest.arg(recording).stdout(Stdio::piped()).spawn().context("cannot start earwitness")?;
-        let lines = read_lines(child.stdout.take());
+        let lines = read_lines(self.teller, child.stdout.take());
         ensure!(child.wait()?.success(), "earwitness ingest failed");
         lines
     }
@@ -92,7 +93,7 @@ impl Earwitness {
     /// Gives a voice a name.
     pub fn name(&self, speaker: SpeakerId, name: &str) -> Result<()> {
         self.output([OsStr::new("speakers"), "name".as_ref(), speaker.0.to_string().as_ref(), name.as_ref()])?;
-        println!("   speaker {} is {name}", speaker.0);
+        self.teller.tell(format_args!("   speaker {} is {name}", speaker.0));
         Ok(())
     }
 
@@ -113,6 +114,7 @@ impl Earwitness {
 /// A daemon that hears one recording.
 pub struct Daemon {
     child: Child,
+    teller: Teller,
 }
 
 impl Daemon {
@@ -120,13 +122,13 @@ impl Daemon {
         let mut run = program.command();
         run.args(["run", "--session", &session.id, "--start", &session.start.to_string(), "--wav"]);
         let child = run.arg(recording).stdout(Stdio::piped()).spawn().context("cannot start earwitness")?;
-        Ok(Self { child })
+        Ok(Self { child, teller: program.teller })
     }
 
     /// Waits until the whole recording has been heard; returns its records and
     /// where the time went.
     pub fn wait_until_heard(&mut self) -> Result<(Vec<Record>, Summary)> {
-        read_lines(self.child.stdout.take())
+        read_lines(self.teller, self.child.stdout.take())
     }
 
     /// Stops it in good order.
@@ -147,13 +149,13 @@ impl Drop for Daemon {
 }
 
 /// Prints records as they come, up to the summary.
-fn read_lines(stdout: Option<ChildStdout>) -> Result<(Vec<Record>, Summary)> {
+fn read_lines(teller: Teller, stdout: Option<ChildStdout>) -> Result<(Vec<Record>, Summary)> {
     let mut records = Vec::new();
     for line in BufReader::new(stdout.context("earwitness has no output")?).lines() {
         match serde_json::from_str(&line?).context("earwitness printed something else than JSON")? {
             Line::Summary { summary } => return Ok((records, summary)),
             Line::Record(record) => {
-                println!("{}", table::record(&record));
+                teller.tell(table::record(&record));
                 records.push(record);
             }
         }

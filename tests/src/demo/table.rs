@@ -1,10 +1,29 @@
-//! What the demo shows.
+//! What the demo tells, line by line.
 
 use earwitness_api::types::Record;
 use serde_json::{Value, json};
 
 use super::{Outcome, score::Asked};
 use crate::episodes::{Episode, Question};
+
+/// Where the demo tells its story.
+#[derive(Clone, Copy, Debug)]
+pub enum Teller {
+    /// On standard output.
+    Output,
+    /// On standard error, where standard output belongs to another program.
+    Error,
+}
+
+impl Teller {
+    /// Tells one line.
+    pub fn tell(self, line: impl std::fmt::Display) {
+        match self {
+            Self::Output => println!("{line}"),
+            Self::Error => eprintln!("{line}"),
+        }
+    }
+}
 
 /// One record as it is acknowledged.
 pub fn record(record: &Record) -> String {
@@ -14,14 +33,14 @@ pub fn record(record: &Record) -> String {
 }
 
 /// One question, its evidence and its answer.
-pub fn print_answer(episode: &Episode, question: &Question, asked: &Asked) {
+pub fn tell_answer(teller: Teller, episode: &Episode, question: &Question, asked: &Asked) {
     let answer = &asked.answer;
     let asker = question.asker.as_deref().map_or("?", |asker| episode.name_of(asker));
     let heard_as = answer.asker_name.as_deref().unwrap_or("unknown");
-    println!("\n   {asker} (recognised as {heard_as}): {}", answer.question);
+    teller.tell(format_args!("\n   {asker} (recognised as {heard_as}): {}", answer.question));
     for evidence in &answer.evidence {
         let name = evidence.speaker_name.as_deref().unwrap_or("unknown");
-        println!(
+        teller.tell(format_args!(
             "      {:.2} = who {:.2} + what {:.2} + when {:.2}   {} {name}: {}",
             evidence.scores.total(),
             evidence.scores.who,
@@ -29,36 +48,36 @@ pub fn print_answer(episode: &Episode, question: &Question, asked: &Asked) {
             evidence.scores.when,
             evidence.session_name,
             evidence.record.text
-        );
+        ));
     }
     let verdict = if asked.right { "right" } else { "wrong" };
-    println!("   -> {}  [{verdict}; {:.0} ms to listen, {:.1} ms to find and answer]",
+    teller.tell(format_args!("   -> {}  [{verdict}; {:.0} ms to listen, {:.1} ms to find and answer]",
         answer.text,
         answer.timings.listen_ms,
         answer.timings.embed_ms + answer.timings.score_ms + answer.timings.answer_ms
-    );
+    ));
 }
 
 /// The figures and where the time went.
-pub fn print(outcome: &Outcome) {
+pub fn tell_figures(teller: Teller, outcome: &Outcome) {
     let Outcome { score, summary, wall } = outcome;
-    println!("\n-- where the time went");
-    println!("   {:<12} {:>9} {:>9} {:>8}", "stage", "sound s", "wall s", "rtf");
+    teller.tell(format_args!("\n-- where the time went"));
+    teller.tell(format_args!("   {:<12} {:>9} {:>9} {:>8}", "stage", "sound s", "wall s", "rtf"));
     for (name, time) in &summary.stages {
-        println!("   {name:<12} {:>9.1} {:>9.2} {:>8.4}", time.audio_s, time.wall_s, time.rtf);
+        teller.tell(format_args!("   {name:<12} {:>9.1} {:>9.2} {:>8.4}", time.audio_s, time.wall_s, time.rtf));
     }
-    println!(
+    teller.tell(format_args!(
         "   {:.1} s of sound; {:.1} s from the first sample to the last answer; at most {:.0} MiB resident",
         summary.audio_s,
         wall.as_secs_f64(),
         summary.peak_rss_mib.unwrap_or(f64::NAN)
-    );
-    println!("\n-- against what was really said");
-    println!("   turns given to the right voice   {:.3} ({} of {})", score.attribution.accuracy(), score.attribution.right, score.attribution.turns);
-    println!("   word error rate                  {:.3} ({} of {} words)", score.words.rate(), score.words.total(), score.words.words);
-    println!("   evidence among the best three    {:.3} of {} questions", score.share(|asked| asked.evidence_found), score.asked.len());
-    println!("   answers right                    {:.3}", score.share(|asked| Some(asked.right)));
-    println!("   askers recognised                {:.3}", score.share(|asked| Some(asked.asker_known)));
+    ));
+    teller.tell(format_args!("\n-- against what was really said"));
+    teller.tell(format_args!("   turns given to the right voice   {:.3} ({} of {})", score.attribution.accuracy(), score.attribution.right, score.attribution.turns));
+    teller.tell(format_args!("   word error rate                  {:.3} ({} of {} words)", score.words.rate(), score.words.total(), score.words.words));
+    teller.tell(format_args!("   evidence among the best three    {:.3} of {} questions", score.share(|asked| asked.evidence_found), score.asked.len()));
+    teller.tell(format_args!("   answers right                    {:.3}", score.share(|asked| Some(asked.right))));
+    teller.tell(format_args!("   askers recognised                {:.3}", score.share(|asked| Some(asked.asker_known))));
 }
 
 /// The figures for programs.

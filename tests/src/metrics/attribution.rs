@@ -1,6 +1,10 @@
 //! Who spoke: accuracy under the best one-to-one mapping of labels to people.
 
-use std::{collections::BTreeMap, collections::HashMap, hash::Hash};
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::Hash,
+    ops::AddAssign,
+};
 
 use pathfinding::{kuhn_munkres::kuhn_munkres, matrix::Matrix};
 
@@ -19,13 +23,14 @@ impl Attribution {
     /// Counts the turns `(who spoke, label)` that are right under `mapping`; an
     /// unknown label is wrong.
     pub fn count<'a, P: PartialEq + 'a, L: Hash + Eq + 'a>(
-        turns: impl IntoIterator<Item = (&'a P, Option<&'a L>)>,
+        turns: impl IntoIterator<Item = &'a (P, Option<L>)>,
         mapping: &HashMap<L, P>,
     ) -> Self {
         let mut sum = Self::default();
         for (person, label) in turns {
+            let mapped = label.as_ref().and_then(|label| mapping.get(label));
             sum.turns += 1;
-            sum.right += usize::from(label.and_then(|label| mapping.get(label)) == Some(person));
+            sum.right += usize::from(mapped == Some(person));
         }
         sum
     }
@@ -33,6 +38,13 @@ impl Attribution {
     /// The share that is right.
     pub fn accuracy(&self) -> f64 {
         rate(self.right, self.turns)
+    }
+}
+
+impl AddAssign for Attribution {
+    fn add_assign(&mut self, other: Self) {
+        self.right += other.right;
+        self.turns += other.turns;
     }
 }
 

@@ -3,8 +3,10 @@
 //! Exit status: 0 done, 1 something failed or an episode was refused (the last
 //! line on standard error says what), 2 wrong usage.
 
+mod asr;
 mod output;
 mod retrieval;
+mod speakers;
 
 use std::process::ExitCode;
 
@@ -27,6 +29,10 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum Eval {
+    /// Telling voices apart and knowing them again
+    Speakers(speakers::Arguments),
+    /// Recognising words
+    Asr(asr::Arguments),
     /// Finding the records that support an answer
     Retrieval(retrieval::Arguments),
 }
@@ -34,6 +40,8 @@ enum Eval {
 fn main() -> ExitCode {
     let Command::Eval(eval) = Harness::parse().command;
     let outcome = match eval {
+        Eval::Speakers(arguments) => arguments.run(),
+        Eval::Asr(arguments) => arguments.run(),
         Eval::Retrieval(arguments) => arguments.run(),
     };
     match outcome {

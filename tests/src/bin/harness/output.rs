@@ -7,8 +7,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use earwitness::paths;
 use earwitness_tests::{
-    episodes::{EpisodeSet, load_set},
+    episodes::{Episode, EpisodeSet, Refusal, load_set},
     report::{Data, Host, Report},
 };
 use indicatif::{ProgressBar, ProgressStyle};
@@ -33,6 +34,29 @@ impl Common {
             eprintln!("refused: {refusal}");
         }
         Ok(set)
+    }
+
+    /// Evaluates the episodes one by one. One that fails, because its audio is
+    /// damaged for example, is refused and the others go on.
+    pub fn each_episode(
+        &self,
+        set: &mut EpisodeSet,
+        mut evaluate: impl FnMut(&Episode) -> Result<()>,
+    ) {
+        let refused = &mut set.refused;
+        set.episodes.retain(|episode| match evaluate(episode) {
+            Ok(()) => true,
+            Err(error) => {
+                let refusal = Refusal {
+                    file: episode.dir.join("episode.json"),
+                    json_path: "$".into(),
+                    reason: format!("{error:#}"),
+                };
+                eprintln!("refused: {refusal}");
+                refused.push(refusal);
+                false
+            }
+        });
     }
 
     /// Prints the table, writes the JSON, and fails if an episode was refused.
@@ -67,6 +91,21 @@ impl Common {
                 count + set.episodes.len()
             ),
         }
+    }
+}
+
+/// Where the models are.
+#[derive(Debug, Args)]
+pub struct Packs {
+    /// The folder of the model packs [default: where the device keeps them]
+    #[arg(long, env = "EARWITNESS_PACKS", value_name = "DIR")]
+    packs: Option<PathBuf>,
+}
+
+impl Packs {
+    /// The folder to open packs in.
+    pub fn dir(&self) -> PathBuf {
+        self.packs.clone().unwrap_or_else(paths::default_packs)
     }
 }
 

@@ -1,21 +1,34 @@
 //! `eval retrieval`.
 
+use std::{collections::BTreeMap, path::PathBuf};
+
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use earwitness::recall::RecallOptions;
+use earwitness_models::{
+    embed::TextEmbedder,
+    manifest::Kind,
+    pack::Pack,
+};
 use earwitness_tests::{
+    connect::ThreeW,
     report::table,
-    retrieval::{Bm25, PoolSize, Retriever, RetrieverReport, evaluate, pools},
+    retrieval::{
+        Bm25, Dense, MinMax, PoolSize, Retriever, RetrieverReport, Rrf, SharedEmbedder, evaluate,
+        pools,
+    },
 };
 use serde::Serialize;
-use std::collections::BTreeMap;
 
-use crate::output::{Common, progress};
+use crate::output::{Common, Packs, progress};
 
 /// Evaluates the retrievers side by side.
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    packs: Packs,
     /// What a question is asked of: one `episode`, `all` of them, or groups of
     /// about so many records
     #[arg(long, default_value = "episode", value_name = "episode|all|N")]
@@ -27,7 +40,20 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Name {
+    /// Words
     Bm25,
+    /// Text embeddings
+    Dense,
+    /// Both, joined by rank
+    Rrf,
+    /// Both, joined by score
+    Fusion,
+    /// Who, what and when, as the device does it
+    Threew,
+    /// The same without the temporal block
+    ThreewNoTime,
+    /// The same without the speaker block
+    ThreewNoSpeaker,
 }
 
 #[derive(Serialize)]
@@ -42,66 +68,78 @@ impl Arguments {
     pub fn run(&self) -> Result<()> {
         let set = self.common.load()?;
         let pools = pools(&set.episodes, self.pool);
-        let names = if self.retrievers.is_empty() {
-            Name::value_variants()
-        } else {
-            &self.retrievers
-        };
+        let mut opener = Opener { packs: self.packs.dir(), embedder: None };
         let mut rows = Vec::new();
         let mut retrievers = BTreeMap::new();
-        for name in names {
-            let label = name
-                .to_possible_value()
-                .map_or_else(String::new, |value| value.get_name().to_owned());
-            let bar = progress(&label, pools.len());
-            let report = evaluate(&pools, &mut *self.open(*name)?, || bar.inc(1))?;
+        for name in self.names() {
+            let mut retriever = opener.open(*name)?;
+            let bar = progress(&name.label(), pools.len());
+            let report = evaluate(&pools, &mut *retriever, || bar.inc(1))?;
             bar.finish_and_clear();
-            rows.push(row(&label, &report));
-            retrievers.insert(label, report);
+            rows.push(row(&name.label(), &report));
+            retrievers.insert(name.label(), report);
         }
-        let skipped = retrievers
-            .values()
-            .next()
-            .map_or(0, |report: &RetrieverReport| report.skipped);
+        let skipped = retrievers.values().map(|report| report.skipped).max().unwrap_or(0);
         let table = table(&HEADINGS, &rows);
-        self.common.finish(
-            "eval retrieval",
-            &set,
-            Results {
-                retrievers,
-                skipped,
-            },
-            &table,
-        )
+        self.common.finish("eval retrieval", &set, Results { retrievers, skipped }, &table)
     }
 
-    fn open(&self, name: Name) -> Result<Box<dyn Retriever>> {
-        Ok(match name {
-            Name::Bm25 => Box::new(Bm25::default()),
-        })
+    fn names(&self) -> &[Name] {
+        if self.retrievers.is_empty() { Name::value_variants() } else { &self.retrievers }
     }
 }
 
-const HEADINGS: [&str; 11] = [
-    "retriever",
-    "n",
-    "R@1",
-    "R@3",
-    "R@5",
-    "R@15",
-    "EM@3",
-    "EM@5",
-    "EM@15",
-    "p50 ms",
-    "p99 ms",
-];
+impl Name {
+    fn label(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+/// Opens retrievers, and the embedder once one of them needs it.
+struct Opener {
+    packs: PathBuf,
+    embedder: Option<SharedEmbedder>,
+}
+
+impl Opener {
+    fn open(&mut self, name: Name) -> Result<Box<dyn Retriever>> {
+        let device = RecallOptions::default();
+        Ok(match name {
+            Name::Bm25 => Box::new(Bm25::default()),
+            Name::Dense => Box::new(Dense::new(self.embedder()?)),
+            Name::Rrf => Box::new(Rrf::new(self.words_and_meaning()?)),
+            Name::Fusion => Box::new(MinMax::new(self.words_and_meaning()?)),
+            Name::Threew => self.threew(device)?,
+            Name::ThreewNoTime => self.threew(RecallOptions { when: 0.0, ..device })?,
+            Name::ThreewNoSpeaker => self.threew(RecallOptions { who: 0.0, ..device })?,
+        })
+    }
+
+    fn embedder(&mut self) -> Result<SharedEmbedder> {
+        if let Some(embedder) = &self.embedder {
+            return Ok(embedder.clone());
+        }
+        let pack = Pack::open(&self.packs, Kind::Embed)?;
+        let embedder = SharedEmbedder::new(Box::new(TextEmbedder::load(&pack)?));
+        Ok(self.embedder.insert(embedder).clone())
+    }
+
+    fn words_and_meaning(&mut self) -> Result<Vec<Box<dyn Retriever>>> {
+        Ok(vec![Box::new(Bm25::default()), Box::new(Dense::new(self.embedder()?))])
+    }
+
+    fn threew(&mut self, options: RecallOptions) -> Result<Box<dyn Retriever>> {
+        Ok(Box::new(ThreeW::new(self.embedder()?, options)))
+    }
+}
+
+const HEADINGS: [&str; 11] =
+    ["retriever", "n", "R@1", "R@3", "R@5", "R@15", "EM@3", "EM@5", "EM@15", "p50 ms", "p99 ms"];
 
 fn row(name: &str, report: &RetrieverReport) -> Vec<String> {
     let means = report.overall.means();
     let mut row = vec![name.to_owned(), means.n.to_string()];
-    let rates = [
-        means.r1, means.r3, means.r5, means.r15, means.em3, means.em5, means.em15,
-    ];
+    let rates = [means.r1, means.r3, means.r5, means.r15, means.em3, means.em5, means.em15];
     row.extend(rates.iter().map(|rate| format!("{rate:.3}")));
     row.extend([report.latency_ms.p50, report.latency_ms.p99].map(|ms| format!("{ms:.2}")));
     row

@@ -1,11 +1,9 @@
 //! Nothing that was acknowledged is lost, and the records depend on nothing but
 //! the sound: whatever is killed, and however the sound comes in.
 
-mod device;
-
 use std::process::Stdio;
 
-use device::{Device, Running, conversation, records};
+use crate::device::{Device, Running, conversation, records};
 
 const TURNS: usize = 6;
 

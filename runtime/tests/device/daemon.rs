@@ -1,11 +1,9 @@
 //! The daemon: questions and memory over its socket, and what is left behind
 //! when it is killed.
 
-mod device;
-
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use device::{Device, conversation};
+use crate::device::{Device, conversation};
 use earwitness_api::types::Answer;
 
 #[test]
@@ -14,7 +12,7 @@ fn a_daemon_serves_the_memory_it_holds() {
     let recording = device.recording("talk.wav", &conversation(4));
     let mut daemon = device.daemon(&["--wav", &recording, "--session", "s1"]);
     let lines = daemon.lines_until("\"summary\"");
-    let spoken = device::records(&lines.join("\n"));
+    let spoken = crate::device::records(&lines.join("\n"));
 
     assert_eq!(device.records(), spoken);
     assert!(

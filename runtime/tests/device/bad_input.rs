@@ -1,11 +1,9 @@
 //! Bad input gets a clear error and exit status 1, or a sensible result, and
 //! nothing is lost by it.
 
-mod device;
-
 use std::fs;
 
-use device::{Device, conversation, copy_of, text};
+use crate::device::{Device, conversation, copy_of, text};
 use earwitness_api::types::SpeakerId;
 
 #[test]

@@ -1,0 +1,106 @@
+//! When to stop a decoder, and when not to believe it.
+//!
+//! A sequence model that hears no speech, or loses its place, repeats itself or
+//! makes up a plausible phrase. Four limits hold it: there must be something to
+//! hear, the length of the audio sets a budget of tokens, loops are cut, and a
+//! transcript that the model itself held improbable is dropped. They cannot tell
+//! a made-up phrase that the model is sure of; voice activity comes before this.
+
+use super::Token;
+
+/// Shorter audio holds no word.
+const MIN_SAMPLES: usize = 1600;
+/// Root mean square below which there is nothing to hear: -66 dBFS, about what
+/// remains of the noise of a 16-bit microphone at rest.
+const MIN_RMS: f32 = 5e-4;
+/// Tokens beyond the rate that an utterance may have.
+const EXTRA_TOKENS: usize = 4;
+/// A loop is at least so many copies of one sequence of tokens ...
+const LOOP_COPIES: usize = 4;
+/// ... and at least so many tokens in all; `no, no, no, no` is none.
+const LOOP_TOKENS: usize = 12;
+/// Longest sequence of tokens that is looked for.
+const LOOP_PERIOD: usize = 24;
+
+/// Whether there is enough sound for a word.
+pub(super) fn is_audible(samples: &[f32]) -> bool {
+    let energy: f32 = samples.iter().map(|sample| sample * sample).sum();
+    samples.len() >= MIN_SAMPLES && energy >= MIN_RMS * MIN_RMS * samples.len() as f32
+}
+
+/// Most tokens that an utterance of `seconds` may have at `per_second`.
+pub(super) fn token_budget(seconds: f32, per_second: f32, capacity: usize) -> usize {
+    ((seconds * per_second).ceil() as usize + EXTRA_TOKENS).min(capacity)
+}
+
+/// If `tokens` end in a loop, the length up to and with its first copy.
+pub(super) fn loop_start(tokens: &[Token]) -> Option<usize> {
+    (1..=LOOP_PERIOD).find_map(|period| {
+        let copies = LOOP_COPIES.max(LOOP_TOKENS.div_ceil(period));
+        let start = tokens.len().checked_sub(copies * period)?;
+        let ids = || tokens[start..].iter().map(|token| token.id);
+        ids()
+            .skip(period)
+            .zip(ids())
+            .all(|(a, b)| a == b)
+            .then_some(start + period)
+    })
+}
+
+/// Whether the model itself believes in the transcript.
+pub(super) fn is_credible(tokens: &[Token], min_mean_probability: f32) -> bool {
+    let total: f32 = tokens.iter().map(|token| token.probability).sum();
+    total >= min_mean_probability * tokens.len() as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(ids: impl IntoIterator<Item = u32>) -> Vec<Token> {
+        let token = |id| Token {
+            id,
+            probability: 0.5,
+        };
+        ids.into_iter().map(token).collect()
+    }
+
+    #[test]
+    fn silence_and_a_click_are_not_audible() {
+        assert!(!is_audible(&[]));
+        assert!(!is_audible(&[0.0; 16_000]));
+        assert!(!is_audible(&[0.9; MIN_SAMPLES - 1]));
+        assert!(is_audible(&[0.01; MIN_SAMPLES]));
+    }
+
+    #[test]
+    fn the_budget_follows_the_audio_up_to_the_cache() {
+        assert_eq!(token_budget(10.0, 6.5, 256), 69);
+        assert_eq!(token_budget(0.0, 6.5, 256), 4);
+        assert_eq!(token_budget(100.0, 6.5, 256), 256);
+    }
+
+    #[test]
+    fn a_loop_ends_after_its_first_copy() {
+        let looping = [9, 8].into_iter().chain([1, 2, 3].repeat(4));
+        assert_eq!(loop_start(&tokens(looping)), Some(5));
+        assert_eq!(
+            loop_start(&tokens([9].into_iter().chain([7].repeat(12)))),
+            Some(2)
+        );
+    }
+
+    #[test]
+    fn emphasis_and_counting_are_no_loops() {
+        assert_eq!(loop_start(&tokens([7; 11])), None);
+        assert_eq!(loop_start(&tokens([1, 2].repeat(5))), None);
+        assert_eq!(loop_start(&tokens(0..200)), None);
+    }
+
+    #[test]
+    fn an_improbable_transcript_is_not_credible() {
+        assert!(is_credible(&tokens([1, 2]), 0.4));
+        assert!(!is_credible(&tokens([1, 2]), 0.6));
+        assert!(is_credible(&[], 0.6));
+    }
+}

@@ -1,0 +1,75 @@
+//! Speech recognition: samples become text.
+//!
+//! [`Recognizer`] is what the runtime knows; [`load`] picks the model that the
+//! pack holds. Recognizers take one utterance at a time, start no threads and
+//! keep nothing of an utterance for the next.
+
+mod decoder;
+mod encoder;
+mod guard;
+mod moonshine;
+mod vocabulary;
+
+pub use moonshine::Moonshine;
+
+use crate::graph::{GraphError, LoadError};
+use crate::pack::Pack;
+
+/// Turns speech into text.
+pub trait Recognizer {
+    /// The words in one utterance: mono samples at 16 kHz, from -1 to 1.
+    ///
+    /// Audio without speech gives an empty transcript. Samples that are not
+    /// finite and audio of more than [`Recognizer::max_samples`] are errors.
+    fn transcribe(&mut self, samples: &[f32]) -> Result<Transcript, AsrError>;
+
+    /// Longest utterance that it takes, in samples.
+    fn max_samples(&self) -> usize;
+}
+
+/// What was said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transcript {
+    /// The words, with the model's own case and punctuation.
+    pub text: String,
+    /// The tokens that the text is made of.
+    pub tokens: Vec<Token>,
+}
+
+/// One token of a transcript.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Token {
+    /// Its id in the pack's vocabulary.
+    pub id: u32,
+    /// How probable the model held it, from 0 to 1, given all before it.
+    pub probability: f32,
+}
+
+/// Why an utterance is not transcribed.
+#[derive(Debug, thiserror::Error)]
+pub enum AsrError {
+    /// A sample is NaN or infinite.
+    #[error("sample {at} is not a finite number; check the audio source")]
+    NotFinite {
+        /// Index of the first such sample.
+        at: usize,
+    },
+    /// The utterance is longer than the model can take.
+    #[error(
+        "the utterance has {seconds:.1} s, the recognizer takes {limit_seconds:.1} s at most; cut it at a pause"
+    )]
+    TooLong {
+        /// How long it is.
+        seconds: f32,
+        /// How long it may be.
+        limit_seconds: f32,
+    },
+    /// The model failed.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+/// Loads the recognizer that the pack holds.
+pub fn load(pack: &Pack) -> Result<Box<dyn Recognizer + Send>, LoadError> {
+    Ok(Box::new(Moonshine::load(pack)?))
+}

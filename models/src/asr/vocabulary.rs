@@ -1,0 +1,105 @@
+//! The recognizer's vocabulary: what each token adds to a text.
+//!
+//! The file holds one token a line, in the order of the ids. A line is the text
+//! of the token with its spaces; `\xNN` is a byte that is not printable or not
+//! UTF-8 by itself, `\\` a backslash. A control token's line is empty.
+
+/// Why a vocabulary is refused.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("line {line} of the vocabulary has a malformed escape")]
+pub(super) struct BadEscape {
+    line: usize,
+}
+
+/// The bytes of every token.
+#[derive(Debug)]
+pub(super) struct Vocabulary {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Vocabulary {
+    /// Parses the vocabulary file.
+    pub(super) fn parse(file: &str) -> Result<Self, BadEscape> {
+        let mut bytes = Vec::with_capacity(file.len());
+        let mut ends = Vec::new();
+        for (i, line) in file.lines().enumerate() {
+            unescape(line, &mut bytes).ok_or(BadEscape { line: i + 1 })?;
+            ends.push(bytes.len() as u32);
+        }
+        Ok(Self { bytes, ends })
+    }
+
+    /// Number of tokens.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The text of a sequence of tokens, without spaces at its ends.
+    ///
+    /// An id beyond the vocabulary adds nothing; bytes that do not make up a
+    /// character become U+FFFD.
+    pub(super) fn text(&self, ids: impl IntoIterator<Item = u32>) -> String {
+        let bytes: Vec<u8> = ids
+            .into_iter()
+            .flat_map(|id| self.token(id as usize))
+            .copied()
+            .collect();
+        String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+
+    fn token(&self, id: usize) -> &[u8] {
+        let Some(&end) = self.ends.get(id) else {
+            return &[];
+        };
+        let start = id.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start as usize..end as usize]
+    }
+}
+
+/// Appends a line with its escapes undone.
+fn unescape(line: &str, bytes: &mut Vec<u8>) -> Option<()> {
+    let mut rest = line;
+    while let Some(at) = rest.find('\\') {
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('\\') {
+            bytes.push(b'\\');
+            rest = after;
+        } else {
+            let digits = rest.strip_prefix('x')?.get(..2)?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &rest[3..];
+        }
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_join_to_text() {
+        let vocabulary = Vocabulary::parse("\n Hello\n wor\nld\n\\xc3\n\\xa9\n\\\\\n").unwrap();
+        assert_eq!(vocabulary.len(), 7);
+        assert_eq!(vocabulary.text([0, 1, 2, 3]), "Hello world");
+        assert_eq!(vocabulary.text([4, 5, 6]), "é\\");
+    }
+
+    #[test]
+    fn half_a_character_and_an_unknown_id_do_no_harm() {
+        let vocabulary = Vocabulary::parse("\\xc3\na\n").unwrap();
+        assert_eq!(vocabulary.text([1, 0]), "a\u{fffd}");
+        assert_eq!(vocabulary.text([1, 99]), "a");
+    }
+
+    #[test]
+    fn malformed_escapes_are_refused() {
+        for line in ["\\", "\\x", "\\x1", "\\xzz", "\\n", "\\x1é"] {
+            let file = format!("a\n{line}\n");
+            assert_eq!(Vocabulary::parse(&file).unwrap_err(), BadEscape { line: 2 });
+        }
+    }
+}
