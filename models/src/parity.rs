@@ -45,7 +45,8 @@ pub enum ParityError {
     Embed(#[from] GraphError),
     /// The model strays from the original.
     #[error(
-        "{pack}: {metric:?} is {measured} against a bound of {bound}; the pack must not be used"
+        "{pack}: {} is {measured} against a bound of {bound}; the pack must not be used here",
+        metric.name()
     )]
     Strays {
         /// Folder of the pack.

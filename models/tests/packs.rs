@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use earwitness_models::pack::{Kind, Pack, PackError};
+use earwitness_models::manifest::Kind;
+use earwitness_models::pack::{Pack, PackError};
 use tempfile::TempDir;
 
 const MODEL: &str = "not really a model";

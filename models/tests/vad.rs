@@ -2,8 +2,10 @@
 
 mod support;
 
-use earwitness_models::pack::Kind;
-use earwitness_models::vad::{SpeechDetector, VadError, WINDOW};
+use earwitness_models::manifest::Kind;
+use earwitness_models::vad::{SpeechDetector, VadError};
+
+const WINDOW: usize = SpeechDetector::WINDOW;
 
 fn detector() -> (SpeechDetector, Vec<f32>) {
     let pack = support::pack(Kind::Vad);

@@ -2,7 +2,7 @@
 
 mod support;
 
-use earwitness_models::pack::Kind;
+use earwitness_models::manifest::Kind;
 use earwitness_models::voiceprint::{VoiceprintEncoder, VoiceprintError};
 
 /// Seven utterances; the first two are of one voice, the third and fourth are of others.

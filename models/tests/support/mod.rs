@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use earwitness_models::pack::{Kind, Pack};
+use earwitness_models::manifest::Kind;
+use earwitness_models::pack::Pack;
 use safetensors::SafeTensors;
 
 /// Opens a real pack; a test that needs one fails without it.
