@@ -8,6 +8,7 @@
 
 pub mod asr;
 pub mod connect;
+pub mod demo;
 pub mod episodes;
 pub mod metrics;
 pub mod report;

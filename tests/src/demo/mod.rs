@@ -69,7 +69,11 @@ struct Household {
 impl Household {
     fn new(options: &Options, episode: &Episode, folder: &Path) -> Result<Self> {
         let store = folder.join("memory.redb");
-        ensure!(!store.exists(), "{} is there already; choose an empty folder", store.display());
+        ensure!(
+            !store.exists(),
+            "{} is there already; choose an empty folder",
+            store.display()
+        );
         options.teller.tell(format_args!(
             "{}: {} people, {} sessions",
             episode.id,
@@ -87,14 +91,21 @@ impl Household {
 
     fn live(mut self, episode: &Episode) -> Result<Outcome> {
         let started = Instant::now();
-        let (now, history) = episode.sessions.split_last().context("the episode has no sessions")?;
+        let (now, history) = episode
+            .sessions
+            .split_last()
+            .context("the episode has no sessions")?;
         for session in history {
             self.record(episode, session)?;
         }
         let names = self.introduce(episode)?;
         let asked = self.converse(episode, now, &names)?;
         let score = Score::new(episode, &self.heard, asked);
-        let outcome = Outcome { score, summary: self.summary, wall: started.elapsed() };
+        let outcome = Outcome {
+            score,
+            summary: self.summary,
+            wall: started.elapsed(),
+        };
         table::tell_figures(self.teller, &outcome);
         Ok(outcome)
     }
@@ -102,7 +113,10 @@ impl Household {
     /// A session is recorded, and taken in afterwards.
     fn record(&mut self, episode: &Episode, session: &Session) -> Result<()> {
         let recording = recording::write(episode, session, &self.folder)?;
-        self.teller.tell(format_args!("\n-- session {}, {}", session.id, session.start));
+        self.teller.tell(format_args!(
+            "\n-- session {}, {}",
+            session.id, session.start
+        ));
         let (records, summary) = self.program.ingest(&recording, session)?;
         self.heard.push(records);
         self.summary.add(&summary);
@@ -113,7 +127,8 @@ impl Household {
     /// person who is mostly behind it.
     fn introduce(&self, episode: &Episode) -> Result<HashMap<SpeakerId, String>> {
         let people = score::people_behind(episode, &self.heard);
-        self.teller.tell("\n-- the hub is started anew, and told the names of the voices it heard");
+        self.teller
+            .tell("\n-- the hub is started anew, and told the names of the voices it heard");
         for (speaker, person) in &people {
             self.program.name(*speaker, episode.name_of(person))?;
         }
@@ -128,7 +143,10 @@ impl Household {
         people: &HashMap<SpeakerId, String>,
     ) -> Result<Vec<Asked>> {
         let recording = recording::write(episode, session, &self.folder)?;
-        self.teller.tell(format_args!("\n-- session {}, {}: live", session.id, session.start));
+        self.teller.tell(format_args!(
+            "\n-- session {}, {}: live",
+            session.id, session.start
+        ));
         let mut daemon = Daemon::start(&self.program, &recording, session)?;
         let (records, summary) = daemon.wait_until_heard()?;
         self.heard.push(records);
@@ -149,7 +167,10 @@ impl Household {
         question: &Question,
         people: &HashMap<SpeakerId, String>,
     ) -> Result<Asked> {
-        let audio = question.audio.as_deref().context("a question of the demo has no sound")?;
+        let audio = question
+            .audio
+            .as_deref()
+            .context("a question of the demo has no sound")?;
         let answer: Answer = self.program.ask(&episode.audio_path(audio))?;
         let asked = Asked::new(episode, question, answer, &self.heard, people);
         table::tell_answer(self.teller, episode, question, &asked);

@@ -51,12 +51,20 @@ impl Summary {
     pub fn add(&mut self, other: &Self) {
         self.audio_s += other.audio_s;
         self.wall_s += other.wall_s;
-        self.peak_rss_mib = self.peak_rss_mib.into_iter().chain(other.peak_rss_mib).reduce(f64::max);
+        self.peak_rss_mib = self
+            .peak_rss_mib
+            .into_iter()
+            .chain(other.peak_rss_mib)
+            .reduce(f64::max);
         for (name, time) in &other.stages {
             let sum = self.stages.entry(name.clone()).or_default();
             sum.audio_s += time.audio_s;
             sum.wall_s += time.wall_s;
-            sum.rtf = if sum.audio_s > 0.0 { sum.wall_s / sum.audio_s } else { 0.0 };
+            sum.rtf = if sum.audio_s > 0.0 {
+                sum.wall_s / sum.audio_s
+            } else {
+                0.0
+            };
         }
     }
 }
@@ -71,20 +79,38 @@ enum Line {
 
 impl Earwitness {
     pub fn new(program: &Path, store: &Path, teller: Teller) -> Self {
-        Self { program: program.to_owned(), store: store.to_owned(), teller }
+        Self {
+            program: program.to_owned(),
+            store: store.to_owned(),
+            teller,
+        }
     }
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg("--store").arg(&self.store).arg("--json").stderr(Stdio::inherit());
+        command
+            .arg("--store")
+            .arg(&self.store)
+            .arg("--json")
+            .stderr(Stdio::inherit());
         command
     }
 
     /// Takes a recording in; prints each record as it is acknowledged.
     pub fn ingest(&self, recording: &Path, session: &Session) -> Result<(Vec<Record>, Summary)> {
         let mut ingest = self.command();
-        ingest.args(["ingest", "--session", &session.id, "--start", &session.start.to_string()]);
-        let mut child = ingest.arg(recording).stdout(Stdio::piped()).spawn().context("cannot start earwitness")?;
+        ingest.args([
+            "ingest",
+            "--session",
+            &session.id,
+            "--start",
+            &session.start.to_string(),
+        ]);
+        let mut child = ingest
+            .arg(recording)
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start earwitness")?;
         let lines = read_lines(self.teller, child.stdout.take());
         ensure!(child.wait()?.success(), "earwitness ingest failed");
         lines
@@ -92,8 +118,14 @@ impl Earwitness {
 
     /// Gives a voice a name.
     pub fn name(&self, speaker: SpeakerId, name: &str) -> Result<()> {
-        self.output([OsStr::new("speakers"), "name".as_ref(), speaker.0.to_string().as_ref(), name.as_ref()])?;
-        self.teller.tell(format_args!("   speaker {} is {name}", speaker.0));
+        self.output([
+            OsStr::new("speakers"),
+            "name".as_ref(),
+            speaker.0.to_string().as_ref(),
+            name.as_ref(),
+        ])?;
+        self.teller
+            .tell(format_args!("   speaker {} is {name}", speaker.0));
         Ok(())
     }
 
@@ -105,7 +137,10 @@ impl Earwitness {
 
     fn output<'a>(&self, args: impl IntoIterator<Item = &'a OsStr>) -> Result<Output> {
         let mut command = self.command();
-        let output = command.args(args).output().context("cannot start earwitness")?;
+        let output = command
+            .args(args)
+            .output()
+            .context("cannot start earwitness")?;
         ensure!(output.status.success(), "{command:?} failed");
         Ok(output)
     }
@@ -120,9 +155,23 @@ pub struct Daemon {
 impl Daemon {
     pub fn start(program: &Earwitness, recording: &Path, session: &Session) -> Result<Self> {
         let mut run = program.command();
-        run.args(["run", "--session", &session.id, "--start", &session.start.to_string(), "--wav"]);
-        let child = run.arg(recording).stdout(Stdio::piped()).spawn().context("cannot start earwitness")?;
-        Ok(Self { child, teller: program.teller })
+        run.args([
+            "run",
+            "--session",
+            &session.id,
+            "--start",
+            &session.start.to_string(),
+            "--wav",
+        ]);
+        let child = run
+            .arg(recording)
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start earwitness")?;
+        Ok(Self {
+            child,
+            teller: program.teller,
+        })
     }
 
     /// Waits until the whole recording has been heard; returns its records and
@@ -135,8 +184,14 @@ impl Daemon {
     pub fn stop(mut self) -> Result<()> {
         let pid = self.child.id().to_string();
         let asked = Command::new("kill").args(["-TERM", &pid]).status();
-        ensure!(asked.is_ok_and(|status| status.success()), "the daemon could not be stopped");
-        ensure!(self.child.wait()?.success(), "the daemon did not stop in good order");
+        ensure!(
+            asked.is_ok_and(|status| status.success()),
+            "the daemon could not be stopped"
+        );
+        ensure!(
+            self.child.wait()?.success(),
+            "the daemon did not stop in good order"
+        );
         Ok(())
     }
 }

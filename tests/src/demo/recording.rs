@@ -12,10 +12,18 @@ const TAIL_MS: u64 = 600;
 
 /// Writes the recording of a session as WAV into `folder`.
 pub fn write(episode: &Episode, session: &Session, folder: &Path) -> Result<PathBuf> {
-    let end_ms = session.turns.iter().map(|turn| turn.end_ms).max().unwrap_or(0);
+    let end_ms = session
+        .turns
+        .iter()
+        .map(|turn| turn.end_ms)
+        .max()
+        .unwrap_or(0);
     let mut sound = vec![0.0; samples(end_ms + TAIL_MS)];
     for turn in &session.turns {
-        let audio = turn.audio.as_deref().with_context(|| format!("turn {} has no sound", turn.id))?;
+        let audio = turn
+            .audio
+            .as_deref()
+            .with_context(|| format!("turn {} has no sound", turn.id))?;
         let clip = decode(&episode.audio_path(audio))?;
         // A clip may be a few samples longer than its whole milliseconds.
         for (out, sample) in sound[samples(turn.start_ms)..].iter_mut().zip(clip) {

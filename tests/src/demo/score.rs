@@ -6,12 +6,7 @@ use earwitness_api::types::{Answer, Record, SpeakerId};
 
 use crate::{
     episodes::{Episode, Question, Session, Turn},
-    metrics::{
-        attribution::{Attribution, best_mapping},
-        normalize::normalize,
-        rate,
-        word_errors::{WordErrors, word_errors},
-    },
+    metrics::{Attribution, WordErrors, best_mapping, normalize, rate, word_errors},
 };
 
 /// How many pieces of evidence count as found.
@@ -47,19 +42,25 @@ impl Score {
     pub fn new(episode: &Episode, heard: &[Vec<Record>], asked: Vec<Asked>) -> Self {
         let turns = attributed(episode, heard);
         let mapping = best_mapping(&turns);
-        let pairs = turns.iter().map(|(person, speaker)| (person, speaker.as_ref()));
         let mut words = WordErrors::default();
         for (session, records) in episode.sessions.iter().zip(heard) {
             words += session_errors(session, records);
         }
-        Self { attribution: Attribution::count(pairs, &mapping), words, asked }
+        Self {
+            attribution: Attribution::count(&turns, &mapping),
+            words,
+            asked,
+        }
     }
 
     /// The share of questions for which something holds, of those that it can
     /// be said of.
     pub fn share(&self, holds: impl Fn(&Asked) -> Option<bool>) -> f64 {
         let verdicts: Vec<bool> = self.asked.iter().filter_map(holds).collect();
-        rate(verdicts.iter().filter(|&&holds| holds).count(), verdicts.len())
+        rate(
+            verdicts.iter().filter(|&&holds| holds).count(),
+            verdicts.len(),
+        )
     }
 }
 
@@ -79,15 +80,29 @@ impl Asked {
             .filter_map(|evidence| turn_behind(episode, heard, &evidence.record))
             .map(|turn| turn.id.as_str())
             .collect();
-        let asker = answer.asker.speaker.and_then(|speaker| people.get(&speaker));
+        let asker = answer
+            .asker
+            .speaker
+            .and_then(|speaker| people.get(&speaker));
         let (evidence_found, right) = if question.evidence.is_empty() {
             (None, answer.support.is_empty())
         } else {
             let said = question.answer.as_deref().unwrap_or_default();
-            let found = question.evidence.iter().all(|id| best.contains(id.as_str()));
-            (Some(found), !answer.support.is_empty() && holds(&answer.text, said))
+            let found = question
+                .evidence
+                .iter()
+                .all(|id| best.contains(id.as_str()));
+            (
+                Some(found),
+                !answer.support.is_empty() && holds(&answer.text, said),
+            )
         };
-        Self { evidence_found, right, asker_known: asker == question.asker.as_ref(), answer }
+        Self {
+            evidence_found,
+            right,
+            asker_known: asker == question.asker.as_ref(),
+            answer,
+        }
     }
 }
 
@@ -118,7 +133,9 @@ fn turn_behind<'e>(
     heard: &[Vec<Record>],
     record: &Record,
 ) -> Option<&'e Turn> {
-    let session = heard.iter().position(|records| records.iter().any(|r| r.id == record.id))?;
+    let session = heard
+        .iter()
+        .position(|records| records.iter().any(|r| r.id == record.id))?;
     let turns = &episode.sessions[session].turns;
     turns
         .iter()
@@ -127,13 +144,21 @@ fn turn_behind<'e>(
 }
 
 fn overlap_ms(turn: &Turn, record: &Record) -> u64 {
-    turn.end_ms.min(record.end_ms).saturating_sub(turn.start_ms.max(record.start_ms))
+    turn.end_ms
+        .min(record.end_ms)
+        .saturating_sub(turn.start_ms.max(record.start_ms))
 }
 
 fn session_errors(session: &Session, records: &[Record]) -> WordErrors {
-    let said: Vec<String> =
-        session.turns.iter().flat_map(|turn| normalize(turn.text.as_deref().unwrap_or(""))).collect();
-    let heard: Vec<String> = records.iter().flat_map(|record| normalize(&record.text)).collect();
+    let said: Vec<String> = session
+        .turns
+        .iter()
+        .flat_map(|turn| normalize(turn.text.as_deref().unwrap_or("")))
+        .collect();
+    let heard: Vec<String> = records
+        .iter()
+        .flat_map(|record| normalize(&record.text))
+        .collect();
     word_errors(&said, &heard)
 }
 

@@ -27,17 +27,29 @@ impl Teller {
 
 /// One record as it is acknowledged.
 pub fn record(record: &Record) -> String {
-    let speaker = record.speaker.speaker.map_or("unknown".to_owned(), |id| format!("speaker {}", id.0));
+    let speaker = record
+        .speaker
+        .speaker
+        .map_or("unknown".to_owned(), |id| format!("speaker {}", id.0));
     let seconds = record.start_ms as f64 / 1000.0;
-    format!("   {seconds:6.1} s  {speaker:<10} ({:.2})  {}", record.speaker.score, record.text)
+    format!(
+        "   {seconds:6.1} s  {speaker:<10} ({:.2})  {}",
+        record.speaker.score, record.text
+    )
 }
 
 /// One question, its evidence and its answer.
 pub fn tell_answer(teller: Teller, episode: &Episode, question: &Question, asked: &Asked) {
     let answer = &asked.answer;
-    let asker = question.asker.as_deref().map_or("?", |asker| episode.name_of(asker));
+    let asker = question
+        .asker
+        .as_deref()
+        .map_or("?", |asker| episode.name_of(asker));
     let heard_as = answer.asker_name.as_deref().unwrap_or("unknown");
-    teller.tell(format_args!("\n   {asker} (recognised as {heard_as}): {}", answer.question));
+    teller.tell(format_args!(
+        "\n   {asker} (recognised as {heard_as}): {}",
+        answer.question
+    ));
     for evidence in &answer.evidence {
         let name = evidence.speaker_name.as_deref().unwrap_or("unknown");
         teller.tell(format_args!(
@@ -51,7 +63,8 @@ pub fn tell_answer(teller: Teller, episode: &Episode, question: &Question, asked
         ));
     }
     let verdict = if asked.right { "right" } else { "wrong" };
-    teller.tell(format_args!("   -> {}  [{verdict}; {:.0} ms to listen, {:.1} ms to find and answer]",
+    teller.tell(format_args!(
+        "   -> {}  [{verdict}; {:.0} ms to listen, {:.1} ms to find and answer]",
         answer.text,
         answer.timings.listen_ms,
         answer.timings.embed_ms + answer.timings.score_ms + answer.timings.answer_ms
@@ -60,11 +73,21 @@ pub fn tell_answer(teller: Teller, episode: &Episode, question: &Question, asked
 
 /// The figures and where the time went.
 pub fn tell_figures(teller: Teller, outcome: &Outcome) {
-    let Outcome { score, summary, wall } = outcome;
+    let Outcome {
+        score,
+        summary,
+        wall,
+    } = outcome;
     teller.tell(format_args!("\n-- where the time went"));
-    teller.tell(format_args!("   {:<12} {:>9} {:>9} {:>8}", "stage", "sound s", "wall s", "rtf"));
+    teller.tell(format_args!(
+        "   {:<12} {:>9} {:>9} {:>8}",
+        "stage", "sound s", "wall s", "rtf"
+    ));
     for (name, time) in &summary.stages {
-        teller.tell(format_args!("   {name:<12} {:>9.1} {:>9.2} {:>8.4}", time.audio_s, time.wall_s, time.rtf));
+        teller.tell(format_args!(
+            "   {name:<12} {:>9.1} {:>9.2} {:>8.4}",
+            time.audio_s, time.wall_s, time.rtf
+        ));
     }
     teller.tell(format_args!(
         "   {:.1} s of sound; {:.1} s from the first sample to the last answer; at most {:.0} MiB resident",
@@ -73,16 +96,40 @@ pub fn tell_figures(teller: Teller, outcome: &Outcome) {
         summary.peak_rss_mib.unwrap_or(f64::NAN)
     ));
     teller.tell(format_args!("\n-- against what was really said"));
-    teller.tell(format_args!("   turns given to the right voice   {:.3} ({} of {})", score.attribution.accuracy(), score.attribution.right, score.attribution.turns));
-    teller.tell(format_args!("   word error rate                  {:.3} ({} of {} words)", score.words.rate(), score.words.total(), score.words.words));
-    teller.tell(format_args!("   evidence among the best three    {:.3} of {} questions", score.share(|asked| asked.evidence_found), score.asked.len()));
-    teller.tell(format_args!("   answers right                    {:.3}", score.share(|asked| Some(asked.right))));
-    teller.tell(format_args!("   askers recognised                {:.3}", score.share(|asked| Some(asked.asker_known))));
+    teller.tell(format_args!(
+        "   turns given to the right voice   {:.3} ({} of {})",
+        score.attribution.accuracy(),
+        score.attribution.right,
+        score.attribution.turns
+    ));
+    teller.tell(format_args!(
+        "   word error rate                  {:.3} ({} of {} words)",
+        score.words.rate(),
+        score.words.total(),
+        score.words.words
+    ));
+    teller.tell(format_args!(
+        "   evidence among the best three    {:.3} of {} questions",
+        score.share(|asked| asked.evidence_found),
+        score.asked.len()
+    ));
+    teller.tell(format_args!(
+        "   answers right                    {:.3}",
+        score.share(|asked| Some(asked.right))
+    ));
+    teller.tell(format_args!(
+        "   askers recognised                {:.3}",
+        score.share(|asked| Some(asked.asker_known))
+    ));
 }
 
 /// The figures for programs.
 pub fn json(outcome: &Outcome) -> Value {
-    let Outcome { score, summary, wall } = outcome;
+    let Outcome {
+        score,
+        summary,
+        wall,
+    } = outcome;
     json!({
         "attribution": score.attribution.accuracy(),
         "turns": score.attribution.turns,

@@ -25,11 +25,18 @@ impl Arguments {
     /// Runs the demo on the first episode.
     pub fn run(&self) -> Result<()> {
         let set = self.common.load()?;
-        let episode = set.episodes.first().context("there is no episode to show")?;
+        let episode = set
+            .episodes
+            .first()
+            .context("there is no episode to show")?;
         let json_on_stdout = self.common.json() == Some(Path::new("-"));
         let options = Options {
             earwitness: self.earwitness.clone(),
-            teller: if json_on_stdout { Teller::Error } else { Teller::Output },
+            teller: if json_on_stdout {
+                Teller::Error
+            } else {
+                Teller::Output
+            },
             keep: self.keep.clone(),
         };
         let outcome = demo::run(&options, episode)?;

@@ -4,6 +4,7 @@
 //! line on standard error says what), 2 wrong usage.
 
 mod asr;
+mod demo;
 mod output;
 mod retrieval;
 mod speakers;
@@ -22,6 +23,8 @@ struct Harness {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// A household's three sessions through the real program
+    Demo(demo::Arguments),
     /// Evaluates one part of the system on a data set
     #[command(subcommand)]
     Eval(Eval),
@@ -38,11 +41,11 @@ enum Eval {
 }
 
 fn main() -> ExitCode {
-    let Command::Eval(eval) = Harness::parse().command;
-    let outcome = match eval {
-        Eval::Speakers(arguments) => arguments.run(),
-        Eval::Asr(arguments) => arguments.run(),
-        Eval::Retrieval(arguments) => arguments.run(),
+    let outcome = match Harness::parse().command {
+        Command::Demo(arguments) => arguments.run(),
+        Command::Eval(Eval::Speakers(arguments)) => arguments.run(),
+        Command::Eval(Eval::Asr(arguments)) => arguments.run(),
+        Command::Eval(Eval::Retrieval(arguments)) => arguments.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

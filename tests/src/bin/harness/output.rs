@@ -36,6 +36,11 @@ impl Common {
         Ok(set)
     }
 
+    /// Where the JSON goes.
+    pub fn json(&self) -> Option<&Path> {
+        self.json.as_deref()
+    }
+
     /// Evaluates the episodes one by one. One that fails, because its audio is
     /// damaged for example, is refused and the others go on.
     pub fn each_episode(
@@ -67,7 +72,7 @@ impl Common {
         results: R,
         table: &str,
     ) -> Result<()> {
-        if self.json.as_deref() == Some(Path::new("-")) {
+        if self.json() == Some(Path::new("-")) {
             eprint!("{table}");
         } else {
             print!("{table}");
