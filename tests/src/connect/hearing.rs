@@ -22,7 +22,9 @@ pub fn hear(
     episode: &Episode,
     turn: &Turn,
 ) -> Result<Option<(Vec<f32>, u32)>> {
-    let Some(samples) = samples(episode, turn)? else { return Ok(None) };
+    let Some(samples) = samples(episode, turn)? else {
+        return Ok(None);
+    };
     let voiceprint = match encoder.embed(&samples) {
         Ok(voiceprint) => voiceprint,
         Err(VoiceprintError::TooShort { .. }) => vec![0.0; encoder.dim()],
@@ -37,10 +39,13 @@ pub fn recognize(
     episode: &Episode,
     turn: &Turn,
 ) -> Result<Option<Heard>> {
-    let Some(samples) = samples(episode, turn)? else { return Ok(None) };
+    let Some(samples) = samples(episode, turn)? else {
+        return Ok(None);
+    };
     let start = Instant::now();
-    let transcript =
-        recognizer.transcribe(&samples).with_context(|| format!("turn {}", turn.id))?;
+    let transcript = recognizer
+        .transcribe(&samples)
+        .with_context(|| format!("turn {}", turn.id))?;
     let wall_ms = start.elapsed().as_secs_f64() * 1e3;
     Ok(Some(Heard {
         text: transcript.text,
@@ -52,8 +57,11 @@ pub fn recognize(
 }
 
 fn samples(episode: &Episode, turn: &Turn) -> Result<Option<Vec<f32>>> {
-    let Some(audio) = &turn.audio else { return Ok(None) };
-    let samples = decode(&episode.audio_path(audio)).with_context(|| format!("turn {}", turn.id))?;
+    let Some(audio) = &turn.audio else {
+        return Ok(None);
+    };
+    let samples =
+        decode(&episode.audio_path(audio)).with_context(|| format!("turn {}", turn.id))?;
     Ok(Some(samples))
 }
 

@@ -27,7 +27,11 @@ pub struct ThreeW {
 impl ThreeW {
     /// Scores with `options`.
     pub fn new(embedder: SharedEmbedder, options: RecallOptions) -> Self {
-        Self { embedder, options, memory: None }
+        Self {
+            embedder,
+            options,
+            memory: None,
+        }
     }
 }
 
@@ -46,22 +50,27 @@ impl Retriever for ThreeW {
     }
 
     fn rank(&mut self, question: &Asked<'_>) -> Result<Vec<Ranked>> {
-        let Some(memory) = &self.memory else { return Ok(Vec::new()) };
+        let Some(memory) = &self.memory else {
+            return Ok(Vec::new());
+        };
         let text = &question.question.text;
         let semantic = self.embedder.question(text)?;
         let keys = memory.store.keys();
-        let Some(layout) = keys.layout() else { return Ok(Vec::new()) };
+        let Some(layout) = keys.layout() else {
+            return Ok(Vec::new());
+        };
         let asker = question.question.asker.as_deref();
-        let asker = asker.and_then(|asker| memory.speakers.get(&voice_of(&question.episode.id, asker)));
+        let asker =
+            asker.and_then(|asker| memory.speakers.get(&voice_of(&question.episode.id, asker)));
         let meant = person_meant(text, asker.copied(), &memory.store.speakers()?);
         let voices = memory.store.voices()?;
         let voice = voices.iter().find(|voice| Some(voice.speaker) == meant);
         let voice = voice.map(|voice| voice.centroid.as_slice());
         let query = query(&semantic, voice, layout, &self.options)?;
         let scored = keys.score_top_k(&query, keys.len())?;
-        let ranked = scored.iter().filter_map(|scored| {
-            Some((*memory.places.get(&scored.id)?, scored.scores.total()))
-        });
+        let ranked = scored
+            .iter()
+            .filter_map(|scored| Some((*memory.places.get(&scored.id)?, scored.scores.total())));
         Ok(ranked.collect())
     }
 }
@@ -110,7 +119,8 @@ impl Memory {
         })?;
         self.places.insert(written.id, place);
         if let (None, Some(speaker)) = (known, written.speaker.speaker) {
-            self.store.name_speaker(speaker, record.episode.name_of(&turn.speaker))?;
+            self.store
+                .name_speaker(speaker, record.episode.name_of(&turn.speaker))?;
             self.speakers.insert(identity, speaker);
         }
         Ok(())
@@ -123,7 +133,10 @@ impl Memory {
         }
         let session = &record.episode.sessions[record.session];
         let name = format!("{}/{}", record.episode.id, session.id);
-        let begun = self.store.begin_session(&name, session.start.as_millisecond())?.id;
+        let begun = self
+            .store
+            .begin_session(&name, session.start.as_millisecond())?
+            .id;
         self.sessions.insert(key, begun);
         Ok(begun)
     }
@@ -131,10 +144,20 @@ impl Memory {
 
 fn speaking(known: Option<SpeakerId>, voice: Vec<f32>) -> Speaking {
     match known {
-        Some(id) => Speaking::Known { id, score: 1.0, learned: None },
+        Some(id) => Speaking::Known {
+            id,
+            score: 1.0,
+            learned: None,
+        },
         None => {
-            let learned = Learned { centroid: voice.clone(), embedding: voice };
-            Speaking::New { score: 0.0, learned }
+            let learned = Learned {
+                centroid: voice.clone(),
+                embedding: voice,
+            };
+            Speaking::New {
+                score: 0.0,
+                learned,
+            }
         }
     }
 }
@@ -166,5 +189,7 @@ fn voiceprint(mut seed: u64) -> Vec<f32> {
         mixed ^ (mixed >> 31)
     };
     let size = (DIM as f32).sqrt().recip();
-    (0..DIM).map(|_| if draw() & 1 == 0 { size } else { -size }).collect()
+    (0..DIM)
+        .map(|_| if draw() & 1 == 0 { size } else { -size })
+        .collect()
 }

@@ -33,7 +33,12 @@ impl Tracker {
 
     fn open(&mut self, centroid: Vec<f32>) -> SpeakerId {
         let speaker = SpeakerId(self.voices.len() as u32);
-        self.voices.push(Voice { speaker, centroid, seconds: 0.0, turns: 1 });
+        self.voices.push(Voice {
+            speaker,
+            centroid,
+            seconds: 0.0,
+            turns: 1,
+        });
         speaker
     }
 
@@ -41,7 +46,11 @@ impl Tracker {
         let voice = &mut self.voices[speaker.0 as usize];
         voice.centroid = learned.centroid;
         let session = SessionId(turn.session as u32);
-        self.utterances.push(Utterance { speaker, session, embedding: learned.embedding });
+        self.utterances.push(Utterance {
+            speaker,
+            session,
+            embedding: learned.embedding,
+        });
     }
 }
 
@@ -66,6 +75,8 @@ impl Attributor for Tracker {
     }
 
     fn resolve(&self, label: u32) -> u32 {
-        self.aliases.get(&SpeakerId(label)).map_or(label, |speaker| speaker.0)
+        self.aliases
+            .get(&SpeakerId(label))
+            .map_or(label, |speaker| speaker.0)
     }
 }

@@ -2,11 +2,7 @@
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use earwitness_models::{
-    asr,
-    manifest::Kind,
-    pack::Pack,
-};
+use earwitness_models::{asr, manifest::Kind, pack::Pack};
 use earwitness_tests::{
     asr::{AsrReport, Tally},
     connect::recognize,
@@ -33,7 +29,8 @@ impl Arguments {
         let mut tally = Tally::default();
         let bar = progress("asr", set.episodes.len());
         self.common.each_episode(&mut set, |episode| {
-            let mut hear = |episode: &Episode, turn: &Turn| recognize(&mut *recognizer, episode, turn);
+            let mut hear =
+                |episode: &Episode, turn: &Turn| recognize(&mut *recognizer, episode, turn);
             tally.add(episode, &mut hear)?;
             bar.inc(1);
             Ok(())
@@ -49,7 +46,16 @@ impl Arguments {
     }
 }
 
-const HEADINGS: [&str; 8] = ["turns", "words", "WER", "sub", "del", "ins", "RTF", "final p95 ms"];
+const HEADINGS: [&str; 8] = [
+    "turns",
+    "words",
+    "WER",
+    "sub",
+    "del",
+    "ins",
+    "RTF",
+    "final p95 ms",
+];
 
 fn row(report: &AsrReport) -> Vec<String> {
     vec![

@@ -5,11 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use earwitness::recall::RecallOptions;
-use earwitness_models::{
-    embed::TextEmbedder,
-    manifest::Kind,
-    pack::Pack,
-};
+use earwitness_models::{embed::TextEmbedder, manifest::Kind, pack::Pack};
 use earwitness_tests::{
     connect::ThreeW,
     report::table,
@@ -68,7 +64,10 @@ impl Arguments {
     pub fn run(&self) -> Result<()> {
         let set = self.common.load()?;
         let pools = pools(&set.episodes, self.pool);
-        let mut opener = Opener { packs: self.packs.dir(), embedder: None };
+        let mut opener = Opener {
+            packs: self.packs.dir(),
+            embedder: None,
+        };
         let mut rows = Vec::new();
         let mut retrievers = BTreeMap::new();
         for name in self.names() {
@@ -79,19 +78,37 @@ impl Arguments {
             rows.push(row(&name.label(), &report));
             retrievers.insert(name.label(), report);
         }
-        let skipped = retrievers.values().map(|report| report.skipped).max().unwrap_or(0);
+        let skipped = retrievers
+            .values()
+            .map(|report| report.skipped)
+            .max()
+            .unwrap_or(0);
         let table = table(&HEADINGS, &rows);
-        self.common.finish("eval retrieval", &set, Results { retrievers, skipped }, &table)
+        self.common.finish(
+            "eval retrieval",
+            &set,
+            Results {
+                retrievers,
+                skipped,
+            },
+            &table,
+        )
     }
 
     fn names(&self) -> &[Name] {
-        if self.retrievers.is_empty() { Name::value_variants() } else { &self.retrievers }
+        if self.retrievers.is_empty() {
+            Name::value_variants()
+        } else {
+            &self.retrievers
+        }
     }
 }
 
 impl Name {
     fn label(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+        self.to_possible_value()
+            .map(|value| value.get_name().to_owned())
+            .unwrap_or_default()
     }
 }
 
@@ -109,8 +126,9 @@ impl Opener {
             Name::Dense => Box::new(Dense::new(self.embedder()?)),
             Name::Rrf => Box::new(Rrf::new(self.words_and_meaning()?)),
             Name::Fusion => Box::new(MinMax::new(self.words_and_meaning()?)),
-            Name::Threew => self.threew(device)?,
-            Name::ThreewNoTime => self.threew(RecallOptions { when: 0.0, ..device })?,
+            // The device's temporal block is silent until it has a trained head,
+            // so there is nothing to switch off yet.
+            Name::Threew | Name::ThreewNoTime => self.threew(device)?,
             Name::ThreewNoSpeaker => self.threew(RecallOptions { who: 0.0, ..device })?,
         })
     }
@@ -125,7 +143,10 @@ impl Opener {
     }
 
     fn words_and_meaning(&mut self) -> Result<Vec<Box<dyn Retriever>>> {
-        Ok(vec![Box::new(Bm25::default()), Box::new(Dense::new(self.embedder()?))])
+        Ok(vec![
+            Box::new(Bm25::default()),
+            Box::new(Dense::new(self.embedder()?)),
+        ])
     }
 
     fn threew(&mut self, options: RecallOptions) -> Result<Box<dyn Retriever>> {
@@ -133,13 +154,26 @@ impl Opener {
     }
 }
 
-const HEADINGS: [&str; 11] =
-    ["retriever", "n", "R@1", "R@3", "R@5", "R@15", "EM@3", "EM@5", "EM@15", "p50 ms", "p99 ms"];
+const HEADINGS: [&str; 11] = [
+    "retriever",
+    "n",
+    "R@1",
+    "R@3",
+    "R@5",
+    "R@15",
+    "EM@3",
+    "EM@5",
+    "EM@15",
+    "p50 ms",
+    "p99 ms",
+];
 
 fn row(name: &str, report: &RetrieverReport) -> Vec<String> {
     let means = report.overall.means();
     let mut row = vec![name.to_owned(), means.n.to_string()];
-    let rates = [means.r1, means.r3, means.r5, means.r15, means.em3, means.em5, means.em15];
+    let rates = [
+        means.r1, means.r3, means.r5, means.r15, means.em3, means.em5, means.em15,
+    ];
     row.extend(rates.iter().map(|rate| format!("{rate:.3}")));
     row.extend([report.latency_ms.p50, report.latency_ms.p99].map(|ms| format!("{ms:.2}")));
     row

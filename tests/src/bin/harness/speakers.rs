@@ -33,7 +33,10 @@ const VARIANTS: [&str; 3] = ["static", "ema", "reconciled"];
 
 fn tracker(variant: &str, thresholds: Thresholds) -> Tracker {
     let moving = AttributeOptions::new(thresholds);
-    let fixed = AttributeOptions { alpha: 0.0, ..moving };
+    let fixed = AttributeOptions {
+        alpha: 0.0,
+        ..moving
+    };
     match variant {
         "static" => Tracker::new(fixed, None),
         "ema" => Tracker::new(moving, None),
@@ -45,7 +48,8 @@ impl Arguments {
     /// Runs, prints and writes.
     pub fn run(&self) -> Result<()> {
         let mut set = self.common.load()?;
-        let mut encoder = VoiceprintEncoder::load(&Pack::open(&self.packs.dir(), Kind::Voiceprint)?)?;
+        let mut encoder =
+            VoiceprintEncoder::load(&Pack::open(&self.packs.dir(), Kind::Voiceprint)?)?;
         let thresholds = encoder.thresholds();
         let mut results: BTreeMap<&str, SpeakersReport> = BTreeMap::new();
         let bar = progress("speakers", set.episodes.len());
@@ -61,14 +65,28 @@ impl Arguments {
         });
         bar.finish_and_clear();
         let heard = results.values().any(|report| report.turns > 0);
-        ensure!(heard, "no turn here has audio; name a data set with recordings");
-        let rows: Vec<_> = VARIANTS.iter().map(|variant| row(variant, &results[variant])).collect();
-        self.common.finish("eval speakers", &set, results, &table(&HEADINGS, &rows))
+        ensure!(
+            heard,
+            "no turn here has audio; name a data set with recordings"
+        );
+        let rows: Vec<_> = VARIANTS
+            .iter()
+            .map(|variant| row(variant, &results[variant]))
+            .collect();
+        self.common
+            .finish("eval speakers", &set, results, &table(&HEADINGS, &rows))
     }
 }
 
-const HEADINGS: [&str; 7] =
-    ["variant", "turns", "accuracy", ">= 1.6 s", "ARI", "unknown", "made/true"];
+const HEADINGS: [&str; 7] = [
+    "variant",
+    "turns",
+    "accuracy",
+    ">= 1.6 s",
+    "ARI",
+    "unknown",
+    "made/true",
+];
 
 fn row(variant: &str, report: &SpeakersReport) -> Vec<String> {
     let made: usize = report.episodes.iter().map(|episode| episode.made).sum();
