@@ -1,5 +1,7 @@
 //! The crate from outside: made-up packs, and the real ones at work.
 
+#![allow(clippy::unwrap_used)]
+
 mod packs;
 mod parity;
 mod support;
