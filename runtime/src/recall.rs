@@ -26,8 +26,6 @@ pub struct RecallOptions {
     pub what: f32,
     /// Weight of the speaker block where the question is about one person.
     pub who: f32,
-    /// Weight of the temporal block.
-    pub when: f32,
     /// Records that the answerer may choose from.
     pub candidates: usize,
 }
@@ -37,7 +35,6 @@ impl Default for RecallOptions {
         Self {
             what: 1.0,
             who: 0.25,
-            when: 0.0,
             candidates: 8,
         }
     }
@@ -91,7 +88,7 @@ pub fn query(
         Weights {
             what: options.what,
             who: options.who,
-            when: options.when,
+            when: 0.0,
         },
     )
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::{
     models,
-    process::{build_release, release_program, root, run},
+    process::{Build, root, run},
 };
 
 /// Options that go to the harness as they are; `--help` lists them.
@@ -22,7 +22,8 @@ pub struct Args {
 /// sessions through the real program.
 pub fn demo(args: &Args) -> Result<()> {
     let mut demo = harness("demo", args)?;
-    demo.arg("--earwitness").arg(release_program("earwitness"));
+    demo.arg("--earwitness")
+        .arg(Build::Release.program("earwitness"));
     run(demo
         .arg("--episodes")
         .arg(root().join("tests/data/household")))
@@ -34,9 +35,9 @@ pub fn eval(args: &Args) -> Result<()> {
 }
 
 fn harness(command: &str, args: &Args) -> Result<Command> {
-    let packs = models::ensure()?;
-    build_release()?;
-    let mut harness = Command::new(release_program("harness"));
+    let packs = models::ensure(Build::Release)?;
+    Build::Release.make()?;
+    let mut harness = Command::new(Build::Release.program("harness"));
     harness
         .arg(command)
         .args(&args.rest)

@@ -16,7 +16,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::process::{build_release, release_program, root, run_quietly};
+use crate::process::{Build, root, run_quietly};
 use crate::progress::Step;
 use cache::Cache;
 use python::Python;
@@ -59,16 +59,17 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         &args.kinds
     };
-    println!("{}", provide(kinds, args.force)?.display());
+    println!("{}", provide(kinds, args.force, Build::Release)?.display());
     Ok(())
 }
 
-/// The folder with all packs, which are built first where they are missing.
-pub fn ensure() -> Result<PathBuf> {
-    provide(Kind::value_variants(), false)
+/// The folder with all packs. Where one is missing it is built first, with the
+/// programs of that build.
+pub fn ensure(programs: Build) -> Result<PathBuf> {
+    provide(Kind::value_variants(), false, programs)
 }
 
-fn provide(kinds: &[Kind], force: bool) -> Result<PathBuf> {
+fn provide(kinds: &[Kind], force: bool, programs: Build) -> Result<PathBuf> {
     let cache = Cache::open()?;
     let _lock = cache.lock()?;
     let mut missing = Vec::new();
@@ -79,9 +80,9 @@ fn provide(kinds: &[Kind], force: bool) -> Result<PathBuf> {
     }
     if !missing.is_empty() {
         let python = Python::prepare(&cache)?;
-        build_release()?;
+        programs.make()?;
         for kind in missing {
-            build(&cache, &python, kind)
+            build(&cache, &python, programs, kind)
                 .with_context(|| format!("the {} pack was not built", kind.name()))?;
         }
     }
@@ -107,7 +108,7 @@ fn verified(cache: &Cache, kind: Kind) -> bool {
     }
 }
 
-fn build(cache: &Cache, python: &Python, kind: Kind) -> Result<()> {
+fn build(cache: &Cache, python: &Python, programs: Build, kind: Kind) -> Result<()> {
     let name = kind.name();
     let step = Step::begin(name, "building");
     let staging = cache.staging(name)?;
@@ -123,7 +124,7 @@ fn build(cache: &Cache, python: &Python, kind: Kind) -> Result<()> {
     run_quietly(&mut recipe, |line| step.at(line)).map_err(python::explain)?;
 
     step.at("comparing with the original model");
-    let mut seal = Command::new(release_program("earwitness-pack"));
+    let mut seal = Command::new(programs.program("earwitness-pack"));
     let said = run_quietly(seal.arg("seal").arg(&staging), |_| ())?;
     publish(&staging, &cache.packs.join(name))?;
     step.end(

@@ -106,26 +106,36 @@ pub fn runtime_features() -> &'static [&'static str] {
     }
 }
 
-/// Builds the program of the device, the harness and the tool for packs in release
-/// mode; always together, since they share what they depend on.
-pub fn build_release() -> Result<()> {
-    eprintln!("== building the runtime (a first build takes some minutes)");
-    let mut build = cargo();
-    build.args([
-        "build",
-        "--release",
-        "-p",
-        "earwitness",
-        "-p",
-        "earwitness-tests",
-    ]);
-    build.args(["-p", "earwitness-models", "--bins"]);
-    run(build.args(runtime_features()))
+/// How the workspace is built. Always as a whole: what is built together shares
+/// the features of its dependencies, and the large ones are compiled only once.
+#[derive(Clone, Copy)]
+pub enum Build {
+    /// As a device runs it.
+    Release,
+    /// As the tests run it.
+    Test,
 }
 
-/// A program that [`build_release`] built.
-pub fn release_program(name: &str) -> PathBuf {
-    target().join("release").join(name)
+impl Build {
+    /// Builds all programs.
+    pub fn make(self) -> Result<()> {
+        eprintln!("== building the runtime (a first build takes some minutes)");
+        let mut build = cargo();
+        match self {
+            Self::Release => build.args(["build", "--release", "--workspace", "--bins"]),
+            Self::Test => build.args(["test", "--workspace", "--no-run"]),
+        };
+        run(build.args(runtime_features()))
+    }
+
+    /// A program that [`Build::make`] built.
+    pub fn program(self, name: &str) -> PathBuf {
+        let folder = match self {
+            Self::Release => "release",
+            Self::Test => "debug",
+        };
+        target().join(folder).join(name)
+    }
 }
 
 fn show(command: &Command) -> String {

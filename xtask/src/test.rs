@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     bare_metal, models,
-    process::{cargo, root, runtime_features, step},
+    process::{Build, cargo, root, runtime_features, step},
 };
 
 /// Feature sets of the crates that microcontrollers share, beside the default.
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let packs = models::ensure()?;
+    let packs = models::ensure(Build::Test)?;
     if !args.no_lint {
         lint()?;
     }

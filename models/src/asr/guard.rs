@@ -4,7 +4,10 @@
 //! makes up a plausible phrase. Four limits hold it: there must be something to
 //! hear, the length of the audio sets a budget of tokens, loops are cut, and a
 //! transcript that the model itself held improbable is dropped. They cannot tell
-//! a made-up phrase that the model is sure of; voice activity comes before this.
+//! a made-up phrase that the model is sure of (it hears `You` in a steady tone):
+//! voice activity comes before this.
+
+use serde::Deserialize;
 
 use super::Token;
 
@@ -47,10 +50,30 @@ pub(super) fn loop_start(tokens: &[Token]) -> Option<usize> {
     })
 }
 
-/// Whether the model itself believes in the transcript.
-pub(super) fn is_credible(tokens: &[Token], min_mean_probability: f32) -> bool {
-    let total: f32 = tokens.iter().map(|token| token.probability).sum();
-    total >= min_mean_probability * tokens.len() as f32
+/// Mean probabilities of tokens below which a transcript is not believed.
+///
+/// What a model makes up for noise is mostly a word or two, so such transcripts
+/// must be surer than long ones, in which spelled names and the like pull the
+/// mean down.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Belief {
+    /// Up to so many tokens a transcript is brief.
+    brief_tokens: usize,
+    /// For a brief transcript.
+    brief: f32,
+    /// For any other.
+    long: f32,
+}
+
+impl Belief {
+    /// Whether the model itself believes in the transcript.
+    pub(super) fn holds(&self, tokens: &[Token]) -> bool {
+        let is_brief = tokens.len() <= self.brief_tokens;
+        let least = if is_brief { self.brief } else { self.long };
+        let total: f32 = tokens.iter().map(|token| token.probability).sum();
+        total >= least * tokens.len() as f32
+    }
 }
 
 #[cfg(test)]
@@ -98,9 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn an_improbable_transcript_is_not_credible() {
-        assert!(is_credible(&tokens([1, 2]), 0.4));
-        assert!(!is_credible(&tokens([1, 2]), 0.6));
-        assert!(is_credible(&[], 0.6));
+    fn a_brief_transcript_must_be_surer_than_a_long_one() {
+        let belief = Belief {
+            brief_tokens: 2,
+            brief: 0.6,
+            long: 0.4,
+        };
+        assert!(!belief.holds(&tokens([1, 2])));
+        assert!(belief.holds(&tokens([1, 2, 3])));
+        assert!(belief.holds(&[]));
     }
 }

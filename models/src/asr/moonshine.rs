@@ -35,8 +35,8 @@ struct Settings {
     max_seconds: f32,
     /// Fastest speech, in tokens.
     tokens_per_second: f32,
-    /// A transcript whose tokens are less probable on average is no transcript.
-    min_mean_probability: f32,
+    /// When a transcript is dropped as made up.
+    belief: guard::Belief,
 }
 
 /// The recognizer.
@@ -121,7 +121,7 @@ impl Recognizer for Moonshine {
             return Ok(Transcript::default());
         }
         let tokens = self.decode(samples)?;
-        if !guard::is_credible(&tokens, self.settings.min_mean_probability) {
+        if !self.settings.belief.holds(&tokens) {
             return Ok(Transcript::default());
         }
         let text = self.vocabulary.text(tokens.iter().map(|token| token.id));

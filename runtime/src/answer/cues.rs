@@ -63,9 +63,14 @@ pub fn is_first_person(question: &str) -> bool {
     any(&words(question), FIRST_PERSON)
 }
 
-/// Whether the question asks for a person: "who", "whose".
-pub fn asks_for_person(question: &str) -> bool {
-    any(&words(question), &["who", "whose", "whom", "who's"])
+/// Whether a record only asks: every sentence in it is a question. Who asks
+/// where the keys are does not say where they are.
+pub fn only_asks(text: &str) -> bool {
+    let mut ends = text
+        .chars()
+        .filter(|c| matches!(c, '.' | '!' | '?'))
+        .peekable();
+    ends.peek().is_some() && ends.all(|end| end == '?')
 }
 
 /// Whether a name, of one word or more, is said in the question; a possessive
@@ -114,6 +119,14 @@ mod tests {
     }
 
     #[test]
+    fn a_record_that_states_something_does_more_than_ask() {
+        assert!(only_asks("And where are the keys?"));
+        assert!(only_asks("Really? Where?"));
+        assert!(!only_asks("It is on Tuesday. Could you drive me?"));
+        assert!(!only_asks("I looked for them"));
+    }
+
+    #[test]
     fn persons_are_heard_as_whole_words() {
         assert!(is_first_person("What did I say?"));
         assert!(is_first_person("When is my appointment?"));
@@ -122,6 +135,5 @@ mod tests {
         assert!(names("did aunt may call", "Aunt May"));
         assert!(!names("When is the bench painted?", "Ben"));
         assert!(!names("Anything", ""));
-        assert!(asks_for_person("Who bought the milk?"));
     }
 }

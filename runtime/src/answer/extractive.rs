@@ -20,6 +20,9 @@ pub struct Extractive {
     /// How far below the best a record may score and still be about the same
     /// matter, when an earlier or later state of it is asked for.
     pub same_matter: f32,
+    /// How far apart two records may score and still fit equally well: of those,
+    /// the later one holds.
+    pub same_fit: f32,
     /// The time zone in which dates are worded.
     pub zone: TimeZone,
 }
@@ -30,6 +33,7 @@ impl Extractive {
         Self {
             min_what: 0.38,
             same_matter: 0.2,
+            same_fit: 0.05,
             zone,
         }
     }
@@ -56,9 +60,11 @@ impl Extractive {
             .unwrap_or_default()
     }
 
-    /// Evidence that is strong enough and about the same matter as the best.
-    fn about_the_matter(&self, evidence: &[Evidence]) -> Vec<usize> {
-        let strong = |e: &Evidence| e.scores.what >= self.min_what;
+    /// Evidence that states something, is strong enough, and scores within
+    /// `margin` of the best such.
+    fn supporting(&self, evidence: &[Evidence], margin: f32) -> Vec<usize> {
+        let strong =
+            |e: &Evidence| e.scores.what >= self.min_what && !cues::only_asks(&e.record.text);
         let Some(best) = evidence
             .iter()
             .filter(|e| strong(e))
@@ -68,23 +74,26 @@ impl Extractive {
             return Vec::new();
         };
         (0..evidence.len())
-            .filter(|&i| {
-                strong(&evidence[i]) && evidence[i].scores.total() >= best - self.same_matter
-            })
+            .filter(|&i| strong(&evidence[i]) && evidence[i].scores.total() >= best - margin)
             .collect()
     }
 }
 
 impl Answerer for Extractive {
     fn answer(&mut self, question: Question<'_>) -> Reply {
-        let matter = self.about_the_matter(question.evidence);
+        let state = cues::state(question.text);
+        let margin = if state == State::Any {
+            self.same_fit
+        } else {
+            self.same_matter
+        };
+        let matter = self.supporting(question.evidence, margin);
         let said_at = |&i: &usize| question.evidence[i].record.unix_ms;
         let earliest = matter.iter().copied().min_by_key(said_at);
         let latest = matter.iter().copied().max_by_key(said_at);
-        let support: Vec<usize> = match cues::state(question.text) {
-            State::Any => matter.first().copied().into_iter().collect(),
+        let support: Vec<usize> = match state {
             State::Earliest => earliest.into_iter().collect(),
-            State::Latest => latest.into_iter().collect(),
+            State::Any | State::Latest => latest.into_iter().collect(),
             State::Change if earliest == latest => earliest.into_iter().collect(),
             State::Change => earliest.into_iter().chain(latest).collect(),
         };
@@ -98,5 +107,96 @@ impl Answerer for Extractive {
             quotes.join(" Later: ")
         };
         Reply { text, support }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use earwitness_api::types::{
+        Attribution, PartialScores, Record, RecordId, SessionId, SpeakerId,
+    };
+
+    use super::*;
+
+    const DAY_MS: i64 = 86_400_000;
+
+    /// What speaker 1 said on a day of January 1970, and how well it fits.
+    fn said(day: i64, text: &str, what: f32) -> Evidence {
+        let speaker = Attribution {
+            speaker: Some(SpeakerId(1)),
+            score: 0.8,
+        };
+        Evidence {
+            record: Record {
+                id: RecordId(day as u64),
+                session: SessionId(1),
+                start_ms: 0,
+                end_ms: 1000,
+                unix_ms: (day - 1) * DAY_MS,
+                speaker,
+                addressees: Vec::new(),
+                text: text.to_owned(),
+                attachments: Vec::new(),
+            },
+            session_name: String::new(),
+            speaker_name: Some("Ada".to_owned()),
+            scores: PartialScores {
+                who: 0.0,
+                what,
+                when: 0.0,
+            },
+        }
+    }
+
+    fn reply(question: &str, evidence: &[Evidence]) -> Reply {
+        let asker = Some(SpeakerId(1));
+        Extractive::new(TimeZone::UTC).answer(Question {
+            text: question,
+            asker,
+            evidence,
+        })
+    }
+
+    fn plans() -> [Evidence; 3] {
+        [
+            said(5, "I leave on Thursday.", 0.7),
+            said(2, "I leave on Monday.", 0.68),
+            said(9, "The cat is out.", 0.1),
+        ]
+    }
+
+    #[test]
+    fn the_state_that_is_asked_for_is_quoted() {
+        let quoted = |question| reply(question, &plans()).support;
+        assert_eq!(quoted("When did I originally want to leave?"), [1]);
+        assert_eq!(quoted("When do I leave now?"), [0]);
+        assert_eq!(quoted("When do I leave?"), [0]);
+        assert_eq!(quoted("How did my plan change?"), [1, 0]);
+    }
+
+    #[test]
+    fn the_asker_is_spoken_to_and_the_day_is_named() {
+        let reply = reply("When do I leave now?", &plans());
+        assert_eq!(
+            reply.text,
+            "You said on Monday 5 January at 00:00: \u{201c}I leave on Thursday.\u{201d}"
+        );
+    }
+
+    #[test]
+    fn weak_evidence_and_mere_questions_support_nothing() {
+        let nothing = Reply {
+            text: NO_RECORD.to_owned(),
+            support: Vec::new(),
+        };
+        assert_eq!(reply("Where is the cat?", &[]), nothing);
+        assert_eq!(
+            reply("Where is the dog?", &[said(1, "The cat is out.", 0.3)]),
+            nothing
+        );
+        assert_eq!(
+            reply("Where is the cat?", &[said(1, "Where is the cat?", 0.9)]),
+            nothing
+        );
     }
 }

@@ -126,11 +126,9 @@ impl Opener {
             Name::Dense => Box::new(Dense::new(self.embedder()?)),
             Name::Rrf => Box::new(Rrf::new(self.words_and_meaning()?)),
             Name::Fusion => Box::new(MinMax::new(self.words_and_meaning()?)),
-            Name::Threew => self.threew(device)?,
-            Name::ThreewNoTime => self.threew(RecallOptions {
-                when: 0.0,
-                ..device
-            })?,
+            // The device's temporal block is silent until it has a trained head,
+            // so there is nothing to switch off yet.
+            Name::Threew | Name::ThreewNoTime => self.threew(device)?,
             Name::ThreewNoSpeaker => self.threew(RecallOptions { who: 0.0, ..device })?,
         })
     }

@@ -1,0 +1,107 @@
+//! The recognizer on real speech, and on sound that is none.
+
+mod support;
+
+use earwitness_models::asr::{self, AsrError, Recognizer};
+use earwitness_models::pack::{Kind, Pack};
+
+fn recognizer() -> (Box<dyn Recognizer + Send>, Pack) {
+    let pack = support::pack(Kind::Asr);
+    (asr::load(&pack).unwrap(), pack)
+}
+
+/// Noise from -amplitude to amplitude, the same for the same seed.
+fn noise(seed: u32, amplitude: f32, samples: usize) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        ((state >> 8) as f32 / (1 << 23) as f32 - 1.0) * amplitude
+    };
+    (0..samples).map(|_| next()).collect()
+}
+
+#[test]
+fn speech_becomes_text() {
+    let (mut recognizer, pack) = recognizer();
+    let transcript = recognizer
+        .transcribe(&support::recording(&pack, 0))
+        .unwrap();
+    assert_eq!(
+        transcript.text,
+        "Ever tried, ever failed, no matter, try again, fail again, fail better."
+    );
+    for token in transcript.tokens {
+        assert!(token.probability > 0.0 && token.probability <= 1.0);
+    }
+}
+
+#[test]
+fn an_utterance_leaves_nothing_for_the_next() {
+    let (mut recognizer, pack) = recognizer();
+    let (long, short) = (support::recording(&pack, 2), support::recording(&pack, 1));
+    let fresh = recognizer.transcribe(&short).unwrap();
+    recognizer.transcribe(&long).unwrap();
+    assert_eq!(recognizer.transcribe(&short).unwrap(), fresh);
+}
+
+#[test]
+fn sound_without_speech_gives_no_text() {
+    let (mut recognizer, _) = recognizer();
+    let silence = vec![0.0; 5 * 16_000];
+    let sounds = [
+        silence,
+        noise(1, 0.005, 5 * 16_000),
+        noise(2, 0.05, 5 * 16_000),
+        noise(3, 0.5, 5 * 16_000),
+    ];
+    for (i, sound) in sounds.iter().enumerate() {
+        let transcript = recognizer.transcribe(sound).unwrap();
+        assert_eq!(transcript.text, "", "sound {i}: {:?}", transcript.tokens);
+    }
+}
+
+#[test]
+fn a_sound_too_short_for_a_word_gives_no_text() {
+    let (mut recognizer, pack) = recognizer();
+    let speech = support::recording(&pack, 0);
+    let loudest = (0..speech.len()).max_by(|&a, &b| speech[a].abs().total_cmp(&speech[b].abs()));
+    for samples in [0, 1, 800] {
+        let sound = &speech[loudest.unwrap()..][..samples];
+        assert_eq!(
+            recognizer.transcribe(sound).unwrap().text,
+            "",
+            "{samples} samples"
+        );
+    }
+}
+
+#[test]
+fn a_short_word_among_silence_is_heard() {
+    let (mut recognizer, pack) = recognizer();
+    let speech = support::recording(&pack, 6);
+    let transcript = recognizer.transcribe(&speech[..2 * 16_000]).unwrap();
+    assert!(
+        transcript.text.starts_with("Do you hear me"),
+        "{}",
+        transcript.text
+    );
+}
+
+#[test]
+fn what_it_cannot_take_is_refused_by_name() {
+    let (mut recognizer, _) = recognizer();
+    let mut broken = noise(4, 0.1, 16_000);
+    broken[123] = f32::NAN;
+    assert!(matches!(
+        recognizer.transcribe(&broken),
+        Err(AsrError::NotFinite { at: 123 })
+    ));
+    broken[99] = f32::INFINITY;
+    assert!(matches!(
+        recognizer.transcribe(&broken),
+        Err(AsrError::NotFinite { at: 99 })
+    ));
+    let long = vec![0.1; recognizer.max_samples() + 1];
+    let error = recognizer.transcribe(&long).unwrap_err();
+    assert!(error.to_string().contains("cut it at a pause"), "{error}");
+}
