@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod asr;
+mod embed;
 mod packs;
 mod parity;
 mod support;
