@@ -1,8 +1,9 @@
 """A small writer of ONNX graphs that are laid out for the runtime.
 
-Three operators are the project's own, in the domain `earwitness`; the runtime
+Four operators are the project's own, in the domain `earwitness`; the runtime
 implements and defines them in `models/src/operators`:
 
+- `Convolution`: a convolution with bias, shortcut and ReLU, channels innermost.
 - `Linear`: a matrix product with an 8-bit weight that is dequantized once, when
   the model is loaded.
 - `SelfAttention`: attention over a long sequence, one head at a time.
@@ -88,6 +89,11 @@ class Graph:
         inputs = [x, self.constant(stored), self.constant(weight.scale), self.constant(weight.zero_point)]
         y = self.op("Linear", inputs, DOMAIN, transposed=transposed)
         return y if bias is None else self.op("Add", [y, self.constant(bias)])
+
+    def convolution(self, x: str, weight, scale, offset, bias, shortcut: str = "", *, stride: int, relu: int) -> str:
+        """relu(x * (scale * weight + offset) + bias + shortcut), [H, W, C] -> [H, W, outputs]."""
+        inputs = [x, *map(self.constant, (weight, scale, offset, bias))] + ([shortcut] if shortcut else [])
+        return self.op("Convolution", inputs, DOMAIN, stride=stride, relu=relu)
 
     def layer_norm(self, x: str, scale, bias=None, epsilon: float = 1e-5) -> str:
         """Layer normalisation over the last axis."""

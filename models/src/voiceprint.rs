@@ -111,7 +111,7 @@ impl VoiceprintEncoder {
     }
 
     /// The longest utterance that is heard whole, in seconds.
-    pub const LONGEST_S: usize = 10;
+    pub const LONGEST_S: usize = 6;
 
     fn middle<'a>(&self, samples: &'a [f32]) -> &'a [f32] {
         let longest = Self::LONGEST_S * self.front_end.sample_rate_hz as usize;

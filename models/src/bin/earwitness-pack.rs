@@ -8,19 +8,20 @@ use std::process::ExitCode;
 use earwitness_models::pack::Pack;
 use earwitness_models::parity::{self, ParityError, Report};
 
+type Action = fn(&Path) -> Result<Report, ParityError>;
+
 const USAGE: &str = "usage: earwitness-pack check|seal DIR...";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (action, dirs): (fn(&Path) -> Result<Report, ParityError>, _) =
-        match arguments.split_first() {
-            Some((verb, dirs)) if verb == "check" && !dirs.is_empty() => (check, dirs),
-            Some((verb, dirs)) if verb == "seal" && !dirs.is_empty() => (parity::seal, dirs),
-            _ => {
-                eprintln!("{USAGE}");
-                return ExitCode::from(2);
-            }
-        };
+    let (action, dirs): (Action, _) = match arguments.split_first() {
+        Some((verb, dirs)) if verb == "check" && !dirs.is_empty() => (check, dirs),
+        Some((verb, dirs)) if verb == "seal" && !dirs.is_empty() => (parity::seal, dirs),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
     let mut status = ExitCode::SUCCESS;
     for dir in dirs {
         match action(Path::new(dir)) {

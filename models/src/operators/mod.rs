@@ -5,6 +5,7 @@
 //! widened again at every run, and its products repack a whole cache for each
 //! new token.
 
+mod convolution;
 mod linear;
 mod self_attention;
 mod step_attention;
@@ -14,6 +15,7 @@ use tract_onnx::Onnx;
 /// An ONNX parser that knows the project's own operators too.
 pub(crate) fn onnx() -> Onnx {
     let mut onnx = tract_onnx::onnx();
+    onnx.op_register.insert("Convolution", convolution::parse);
     onnx.op_register.insert("Linear", linear::parse);
     onnx.op_register
         .insert("SelfAttention", self_attention::parse);

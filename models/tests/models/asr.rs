@@ -1,9 +1,9 @@
 //! The recognizer on real speech, and on sound that is none.
 
-mod support;
-
+use crate::support;
 use earwitness_models::asr::{self, AsrError, Recognizer};
-use earwitness_models::pack::{Kind, Pack};
+use earwitness_models::manifest::Kind;
+use earwitness_models::pack::Pack;
 
 fn recognizer() -> (Box<dyn Recognizer + Send>, Pack) {
     let pack = support::pack(Kind::Asr);

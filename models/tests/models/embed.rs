@@ -1,9 +1,8 @@
 //! The text embedder on real sentences.
 
-mod support;
-
+use crate::support;
 use earwitness_models::embed::TextEmbedder;
-use earwitness_models::pack::Kind;
+use earwitness_models::manifest::Kind;
 
 fn embedder() -> TextEmbedder {
     TextEmbedder::load(&support::pack(Kind::Embed)).unwrap()

@@ -1,7 +1,6 @@
 //! Voiceprints of real voices.
 
-mod support;
-
+use crate::support;
 use earwitness_models::manifest::Kind;
 use earwitness_models::voiceprint::{VoiceprintEncoder, VoiceprintError};
 

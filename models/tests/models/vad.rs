@@ -1,7 +1,6 @@
 //! The speech detector on real sound.
 
-mod support;
-
+use crate::support;
 use earwitness_models::manifest::Kind;
 use earwitness_models::vad::{SpeechDetector, VadError};
 
