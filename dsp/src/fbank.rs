@@ -127,7 +127,7 @@ impl<F: RealFft> Fbank<F> {
     }
 }
 
-/// x[i] -= c x[i-1]; the first sample stands in for the one before it, as in
+/// `x[i] -= c x[i-1]`; the first sample stands in for the one before it, as in
 /// Kaldi.
 fn pre_emphasise(frame: &mut [f32], coefficient: f32) {
     let mut previous = frame[0];

@@ -130,7 +130,7 @@ fn bounded(sample: f32) -> f32 {
     }
 }
 
-/// One-pole high-pass: y[n] = a (y[n-1] + x[n] - x[n-1]).
+/// One-pole high-pass: `y[n] = a (y[n-1] + x[n] - x[n-1])`.
 #[derive(Clone, Copy, Default)]
 struct HighPass {
     x: f32,

@@ -1,4 +1,5 @@
 //! Cutting a stream into segments, with a detector that hears loudness.
+#![allow(clippy::unwrap_used)]
 
 use std::convert::Infallible;
 

@@ -80,7 +80,7 @@ pub struct Learned {
     /// The speaker's centroid from now on.
     pub centroid: Vec<f32>,
     /// The embedding of this turn; the newest
-    /// [`EMBEDDINGS_PER_SPEAKER`](crate::EMBEDDINGS_PER_SPEAKER) of a speaker
+    /// [`EMBEDDINGS_PER_SPEAKER`] of a speaker
     /// are kept.
     pub embedding: Vec<f32>,
 }

@@ -2,7 +2,7 @@
 //!
 //! The protocol is PERSIST's (section 3.2): [`pools`] puts the turns of one or
 //! several episodes into one memory, a [`Retriever`] ranks that memory for each
-//! question, and [`evaluate`] scores the ranking against the annotated evidence.
+//! question, and [`evaluate()`] scores the ranking against the annotated evidence.
 //! Texts are the transcripts of the data set, so that this measures retrieval
 //! alone. Questions without evidence are left out and counted.
 

@@ -4,9 +4,9 @@
 //! u8 or i8; scale `[N]` f32; zero point `[N]` of the type of q. Output `[.., N]`
 //! f32: x times the matrix of `scale * (q - zero_point)`.
 //!
-//! The matrix is kept as f16 and multiplied in f32. Values of one column differ
-//! by whole multiples of its scale, 255 at most, so rounding to the 11 bits of
-//! f16 moves each by less than a tenth of a step.
+//! The matrix is kept as f16 and multiplied in f32. A value is a whole multiple
+//! of its column's scale, 255 times at most, so rounding to the 11 bits of f16
+//! moves it by an eighth of a step at most.
 
 use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::*;

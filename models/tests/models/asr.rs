@@ -88,6 +88,13 @@ fn a_short_word_among_silence_is_heard() {
 }
 
 #[test]
+fn samples_far_beyond_full_scale_give_no_text() {
+    let (mut recognizer, _) = recognizer();
+    let sound = noise(5, f32::MAX, 2 * 16_000);
+    assert_eq!(recognizer.transcribe(&sound).unwrap().text, "");
+}
+
+#[test]
 fn what_it_cannot_take_is_refused_by_name() {
     let (mut recognizer, _) = recognizer();
     let mut broken = noise(4, 0.1, 16_000);

@@ -1,4 +1,5 @@
 //! The real program with the real packs, as a device would run it.
+#![allow(clippy::unwrap_used)]
 
 mod bad_input;
 mod daemon;
