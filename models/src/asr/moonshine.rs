@@ -125,7 +125,10 @@ impl Recognizer for Moonshine {
             return Ok(Transcript::default());
         }
         let text = self.vocabulary.text(tokens.iter().map(|token| token.id));
-        Ok(Transcript { text, tokens })
+        Ok(Transcript {
+            text: unquoted(&text).to_owned(),
+            tokens,
+        })
     }
 
     fn max_samples(&self) -> usize {
@@ -145,6 +148,18 @@ fn most_probable(logits: &[f32]) -> Token {
     }
 }
 
+/// The text without quotation marks around it. The model has read many books, and
+/// puts some utterances in the marks of a dialogue that nobody speaks.
+fn unquoted(text: &str) -> &str {
+    const MARKS: [char; 4] = ['"', '\'', '\u{201c}', '\u{201d}'];
+    let inner = text.trim_start_matches(MARKS);
+    if inner.len() == text.len() {
+        text
+    } else {
+        inner.trim_end_matches(MARKS)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,5 +169,13 @@ mod tests {
         let token = most_probable(&[0.0, 2_f32.ln(), 0.0]);
         assert_eq!(token.id, 1);
         assert!((token.probability - 0.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn an_utterance_loses_the_marks_of_a_dialogue() {
+        assert_eq!(unquoted("\"'Where is it?'"), "Where is it?");
+        assert_eq!(unquoted("\u{201c}Here.\u{201d}"), "Here.");
+        assert_eq!(unquoted("It is the boys'"), "It is the boys'");
+        assert_eq!(unquoted("\"'"), "");
     }
 }
