@@ -76,8 +76,8 @@ fn try_ask(hub: &Hub, ask: Ask) -> Result<Response, HubError> {
     let asker = match &ask.as_speaker {
         None => None,
         Some(who) => match find(&hub.store().speakers()?, who) {
-            Some(id) => Some(id),
-            None => return Ok(not_found(unknown_speaker(who))),
+            Ok(id) => Some(id),
+            Err(error) => return Ok(not_found(error.to_string())),
         },
     };
     let mut answer = match ask.question {
@@ -111,25 +111,50 @@ fn shorten(answer: &mut Answer, limit: u32) {
     });
 }
 
-/// What to say of a speaker that nobody knows.
-pub fn unknown_speaker(who: &SpeakerRef) -> String {
-    let who = match who {
-        SpeakerRef::Id(id) => format!("number {}", id.0),
-        SpeakerRef::Name(name) => format!("called {name:?}"),
-    };
-    format!("there is no speaker {who}; see `earwitness speakers list`")
+/// Why a number or a name leads to no speaker.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// Nobody has it.
+    #[error("there is no speaker {0}; see `earwitness speakers list`")]
+    Unknown(String),
+    /// Several have it.
+    #[error("speakers {0} share that name; say which one by its number")]
+    Ambiguous(String),
 }
 
-/// The speaker that a person means by a number or a name.
-pub fn find(speakers: &[Speaker], who: &SpeakerRef) -> Option<SpeakerId> {
-    let meant = |known: &&Speaker| match who {
-        SpeakerRef::Id(id) => known.id == *id,
-        SpeakerRef::Name(name) => known
-            .name
-            .as_ref()
-            .is_some_and(|known| known.eq_ignore_ascii_case(name)),
+/// The speaker that a person means by a number or a name. A name spelt exactly
+/// goes before one that differs in case.
+pub fn find(speakers: &[Speaker], who: &SpeakerRef) -> Result<SpeakerId, FindError> {
+    let called = |same: &dyn Fn(&str) -> bool| -> Vec<SpeakerId> {
+        let named = speakers
+            .iter()
+            .filter(|known| known.name.as_deref().is_some_and(same));
+        named.map(|known| known.id).collect()
     };
-    speakers.iter().find(meant).map(|known| known.id)
+    let (meant, shown) = match who {
+        SpeakerRef::Id(id) => {
+            let known = speakers
+                .iter()
+                .map(|known| known.id)
+                .filter(|known| known == id);
+            (known.collect(), format!("number {}", id.0))
+        }
+        SpeakerRef::Name(name) => {
+            let name = name.trim();
+            let exact = called(&|known| known == name);
+            let folded = || called(&|known| known.to_lowercase() == name.to_lowercase());
+            let meant = if exact.is_empty() { folded() } else { exact };
+            (meant, format!("called {name:?}"))
+        }
+    };
+    match meant.as_slice() {
+        [] => Err(FindError::Unknown(shown)),
+        [id] => Ok(*id),
+        several => {
+            let ids: Vec<String> = several.iter().map(|id| id.0.to_string()).collect();
+            Err(FindError::Ambiguous(ids.join(" and ")))
+        }
+    }
 }
 
 /// An error response in the words of an error.

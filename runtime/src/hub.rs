@@ -63,6 +63,12 @@ pub enum HubError {
     /// Sound could not be had.
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    /// A resumed stream is not the one that was interrupted.
+    #[error(
+        "session {0:?} holds other sound than this; resume with the same files in the same order, \
+         or take these in under another --session"
+    )]
+    OtherSound(String),
     /// A question without words.
     #[error("no words were heard in the question; speak closer to the microphone, or type it")]
     NoQuestion,

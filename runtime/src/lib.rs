@@ -14,6 +14,7 @@
 pub mod answer;
 pub mod attribute;
 pub mod capture;
+mod describe;
 pub mod desk;
 pub mod hub;
 pub mod listen;
@@ -22,3 +23,5 @@ pub mod paths;
 pub mod recall;
 pub mod segment;
 pub mod serve;
+
+pub use describe::describe;

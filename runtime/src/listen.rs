@@ -5,6 +5,7 @@
 //! teaches no voice.
 
 use std::{
+    collections::BTreeSet,
     thread,
     time::{Duration, Instant},
 };
@@ -27,7 +28,7 @@ pub struct Listener<'h> {
     session: Session,
     segmenter: Segmenter<SpeechDetector>,
     offset_ms: u64,
-    known_until_ms: u64,
+    known: Known,
     account: Account,
 }
 
@@ -45,13 +46,52 @@ pub struct Account {
 }
 
 /// Where on a session's timeline a stream begins, and what of it is known.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Placement {
     /// Session time of the stream's first sample, in milliseconds.
     pub offset_ms: u64,
-    /// Segments that begin before this session time were acknowledged earlier
-    /// and are passed over.
-    pub known_until_ms: u64,
+    /// What an interrupted run over the same sound has acknowledged already.
+    pub known: Known,
+}
+
+/// Records that are in memory already, by their start and end in the session.
+///
+/// The same sound gives the same segments, so each of these has to turn up again,
+/// and is passed over when it does. One that does not turn up before the first
+/// new segment shows that the sound is another.
+#[derive(Clone, Debug, Default)]
+pub struct Known(BTreeSet<(u64, u64)>);
+
+impl Known {
+    /// The given records.
+    pub fn new(records: &[Record]) -> Self {
+        Self(
+            records
+                .iter()
+                .map(|record| (record.start_ms, record.end_ms))
+                .collect(),
+        )
+    }
+
+    /// Refuses a session of which something has not turned up again.
+    pub fn check_all_found(&self, session: &str) -> Result<(), HubError> {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(HubError::OtherSound(session.to_owned()))
+        }
+    }
+
+    /// Whether a segment comes before the end of what is known, so that it is one
+    /// of these or had no words.
+    fn covers(&mut self, start_ms: u64, end_ms: u64) -> bool {
+        let covered = self
+            .0
+            .last()
+            .is_some_and(|&(last_start, _)| start_ms <= last_start);
+        self.0.remove(&(start_ms, end_ms));
+        covered
+    }
 }
 
 impl<'h> Listener<'h> {
@@ -62,7 +102,7 @@ impl<'h> Listener<'h> {
             hub,
             session,
             offset_ms: placement.offset_ms,
-            known_until_ms: placement.known_until_ms,
+            known: placement.known,
             account: Account::default(),
         })
     }
@@ -91,6 +131,11 @@ impl<'h> Listener<'h> {
         self.remember_all(segments, acknowledged)
     }
 
+    /// What is known and has not turned up again; for the stream that follows.
+    pub fn known(self) -> Known {
+        self.known
+    }
+
     /// What the stream came to so far.
     pub fn account(&self) -> &Account {
         &self.account
@@ -102,9 +147,14 @@ impl<'h> Listener<'h> {
         acknowledged: &mut dyn FnMut(&Record),
     ) -> Result<(), HubError> {
         for segment in segments {
-            if self.offset_ms + segment.start_ms() < self.known_until_ms {
+            let start_ms = self.offset_ms + segment.start_ms();
+            if self
+                .known
+                .covers(start_ms, self.offset_ms + segment.end_ms())
+            {
                 continue;
             }
+            self.known.check_all_found(&self.session.name)?;
             if let Some(record) = self.remember(&segment)? {
                 self.account.records += 1;
                 acknowledged(&record);

@@ -20,9 +20,15 @@ pub fn default_packs() -> PathBuf {
 }
 
 /// The socket of the daemon that serves a store lies beside the store, so that
-/// whoever knows the store finds its daemon.
+/// whoever knows the store finds its daemon: the whole name of the file, links
+/// followed, and `.sock` behind it. No two stores share one.
 pub fn socket_of(store: &Path) -> PathBuf {
-    store.with_extension("sock")
+    let mut socket = store
+        .canonicalize()
+        .unwrap_or_else(|_| store.to_owned())
+        .into_os_string();
+    socket.push(".sock");
+    socket.into()
 }
 
 fn base(variable: &str, below_home: &str) -> PathBuf {

@@ -6,19 +6,20 @@
 //! used by its owner only.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     os::unix::{
-        fs::PermissionsExt,
+        fs::{FileTypeExt, PermissionsExt},
         net::{UnixListener, UnixStream},
     },
     path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
-        mpsc::{self, Receiver, SyncSender},
+        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use earwitness_api::{
@@ -33,6 +34,10 @@ use crate::{desk, hub::Hub};
 pub const MAX_CLIENTS: usize = 16;
 /// Records that may wait for one subscriber.
 const SUBSCRIBER_QUEUE: usize = 64;
+/// How often a subscriber is looked after while no records come.
+const SUBSCRIBER_POLL: Duration = Duration::from_millis(500);
+/// How long a client may keep a place without asking anything.
+const IDLE_LIMIT: Duration = Duration::from_secs(300);
 
 /// A daemon: the hub and those who listen to it.
 pub struct Daemon {
@@ -108,11 +113,11 @@ impl Daemon {
 }
 
 /// Binds the socket. The caller holds the store, so a socket that is still there
-/// was left behind by a daemon that is gone.
+/// was left behind by a daemon that is gone. Anything else there is left alone,
+/// and binding fails.
 pub fn bind(socket: &Path) -> io::Result<UnixListener> {
-    match fs::remove_file(socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    if fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket()) {
+        fs::remove_file(socket)?;
     }
     let listener = UnixListener::bind(socket)?;
     fs::set_permissions(socket, fs::Permissions::from_mode(0o600))?;
@@ -135,14 +140,22 @@ fn accept(daemon: &Arc<Daemon>, stream: UnixStream) {
     let work = move || {
         let mut connection = Connection::new(stream);
         if served >= MAX_CLIENTS {
-            let busy = desk::failure(ErrorCode::Unavailable, &"too many clients; try again later");
-            let _ = connection.send(&Envelope::new(0, busy));
+            refuse(&mut connection);
         } else if let Err(error) = converse(&guard.0, &mut connection) {
             tracing::debug!(%error, "a client left");
         }
     };
     if let Err(error) = thread::Builder::new().name("client".to_owned()).spawn(work) {
         tracing::warn!(%error, "no thread for a client");
+    }
+}
+
+/// Answers the first request of a client for whom there is no place.
+fn refuse(connection: &mut Connection<UnixStream>) {
+    let _ = connection.stream().set_read_timeout(Some(SUBSCRIBER_POLL));
+    if let Ok(Some(Envelope { id, .. })) = connection.receive::<Request>() {
+        let busy = desk::failure(ErrorCode::Unavailable, &"too many clients; try again later");
+        let _ = connection.send(&Envelope::new(id, busy));
     }
 }
 
@@ -159,6 +172,7 @@ fn converse(
     daemon: &Daemon,
     connection: &mut Connection<UnixStream>,
 ) -> Result<(), Box<dyn std::error::Error>> {
+    connection.stream().set_read_timeout(Some(IDLE_LIMIT))?;
     loop {
         match connection.receive::<Request>() {
             Ok(None) => return Ok(()),
@@ -188,8 +202,24 @@ fn stream_records(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let records = daemon.subscribe();
     connection.send(&Envelope::new(id, Response::Subscribed))?;
-    for record in records {
-        connection.send(&Envelope::new(id, Response::Acknowledged(Box::new(record))))?;
+    loop {
+        match records.recv_timeout(SUBSCRIBER_POLL) {
+            Ok(record) => {
+                let response = Response::Acknowledged(Box::new(record));
+                connection.send(&Envelope::new(id, response))?;
+            }
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) if has_left(connection.stream()) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
     }
-    Ok(())
+}
+
+/// Whether a subscriber, who has nothing more to say, has closed its end.
+fn has_left(mut stream: &UnixStream) -> bool {
+    let looked = stream
+        .set_nonblocking(true)
+        .and_then(|()| stream.read(&mut [0]));
+    let restored = stream.set_nonblocking(false);
+    matches!(looked, Ok(0)) || restored.is_err()
 }

@@ -34,8 +34,8 @@ const CACHE_BYTES: usize = 8 * 1024 * 1024;
 pub enum OpenError {
     /// Another process has it open.
     #[error(
-        "{0} is in use by another process: ask the running daemon, which answers the same \
-         questions, or stop it first"
+        "{0} is in use by another process: a daemon answers `ask`, `memory` and `speakers` \
+         itself; for anything else stop that process first"
     )]
     InUse(String),
     /// It is something else than a memory.

@@ -2,7 +2,7 @@
 
 use crate::error::StorageError;
 use crate::schema::{SESSIONS, decode, next_id, open, put};
-use crate::speakers::MAX_NAME_BYTES;
+use crate::speakers::{MAX_NAME_BYTES, is_name};
 use crate::store::Store;
 use earwitness_api::types::{Session, SessionId};
 use redb::{ReadableTable, WriteTransaction};
@@ -13,9 +13,9 @@ pub enum SessionError {
     /// The name is taken.
     #[error("there is a session named {:?} already: choose another name", .0.name)]
     Exists(Session),
-    /// The name is empty or too long.
-    #[error("a session's name has 1 to {MAX_NAME_BYTES} bytes, this one has {0}")]
-    Name(usize),
+    /// The name is empty, too long, or holds control characters.
+    #[error("a session's name has 1 to {MAX_NAME_BYTES} bytes that can be shown: choose another")]
+    Name,
     /// The file failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -24,8 +24,8 @@ pub enum SessionError {
 impl Store {
     /// Begins a session. The name must not have been used in this store.
     pub fn begin_session(&self, name: &str, started_unix_ms: i64) -> Result<Session, SessionError> {
-        if !(1..=MAX_NAME_BYTES).contains(&name.len()) {
-            return Err(SessionError::Name(name.len()));
+        if !is_name(name) {
+            return Err(SessionError::Name);
         }
         let _writing = self.begin_writing();
         self.write(|transaction| begin(transaction, name, started_unix_ms))

@@ -28,9 +28,11 @@ pub enum NameError {
     /// The speaker does not exist.
     #[error("there is no speaker {}: `earwitness speakers list` shows them", .0.0)]
     NoSuchSpeaker(SpeakerId),
-    /// The name is blank or too long.
-    #[error("a name has 1 to {MAX_NAME_BYTES} bytes and is not blank: {0:?} will not do")]
-    Name(String),
+    /// The name is blank, too long, a number, or holds control characters.
+    #[error(
+        "a name has 1 to {MAX_NAME_BYTES} bytes that can be shown, and is no number: choose another"
+    )]
+    Name,
     /// The file failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -72,8 +74,9 @@ impl Store {
     /// speakers may share a name: one person can have been heard as two voices.
     pub fn name_speaker(&self, id: SpeakerId, name: &str) -> Result<Speaker, NameError> {
         let name = name.trim();
-        if !(1..=MAX_NAME_BYTES).contains(&name.len()) {
-            return Err(NameError::Name(name.to_owned()));
+        // A number would be taken for an id.
+        if !is_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(NameError::Name);
         }
         let _writing = self.begin_writing();
         self.write(|transaction| rename(transaction, id, name))
@@ -86,6 +89,12 @@ impl Store {
             rows.map(|row| Ok(pick(decode(row?.1.value())?))).collect()
         })
     }
+}
+
+/// Whether a speaker or a session can be called so: what goes to a terminal must
+/// not command it.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control)
 }
 
 fn rename(transaction: &WriteTransaction, id: SpeakerId, name: &str) -> Result<Speaker, NameError> {

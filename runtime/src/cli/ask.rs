@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
-use earwitness::{capture, desk};
-use earwitness_api::message::{Ask, Question, Request, Response};
+use earwitness::{
+    capture::{self, SAMPLE_RATE_HZ},
+    desk,
+};
+use earwitness_api::message::{Ask, MAX_QUESTION_SAMPLES, Question, Request, Response};
 
 use super::{Common, backend, print};
 
@@ -60,6 +63,12 @@ fn question(args: &Args) -> anyhow::Result<Question> {
 
 fn spoken(path: &Path) -> anyhow::Result<Vec<i16>> {
     let samples = capture::decode(path)?;
+    ensure!(
+        samples.len() <= MAX_QUESTION_SAMPLES,
+        "{} is longer than the {} s of a spoken question; ask a shorter one",
+        path.display(),
+        MAX_QUESTION_SAMPLES / SAMPLE_RATE_HZ as usize
+    );
     Ok(samples
         .iter()
         .map(|&sample| (sample * 32767.0).round() as i16)

@@ -89,7 +89,7 @@ impl Backend {
 
     /// The speaker that a person means by a number or a name.
     pub(super) fn resolve(&mut self, who: &SpeakerRef) -> anyhow::Result<SpeakerId> {
-        desk::find(&self.speakers()?, who).with_context(|| desk::unknown_speaker(who))
+        Ok(desk::find(&self.speakers()?, who)?)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
+use earwitness::describe;
 use earwitness_models::{manifest::Kind, pack::Pack, parity};
 use earwitness_store::Store;
 use serde::Serialize;
@@ -58,21 +59,24 @@ pub(super) fn run(common: &Common) -> anyhow::Result<()> {
 
 /// A pack is intact and computes here what it computed where it was built.
 fn pack(packs: &Path, kind: Kind) -> Finding {
-    let checked = Pack::open(packs, kind)
-        .map_err(|error| error.to_string())
-        .and_then(|pack| {
-            let report = parity::check(&pack).map_err(|error| error.to_string())?;
-            Ok(format!(
-                "{} {} ({}), {} {:.5} against the original over {} cases",
-                pack.manifest.name,
-                pack.manifest.version,
-                pack.manifest.license,
-                report.metric.name(),
-                report.worst,
-                report.cases.len()
-            ))
-        });
+    let checked = Pack::open(packs, kind).map_err(say).and_then(|pack| {
+        let report = parity::check(&pack).map_err(say)?;
+        Ok(format!(
+            "{} {} ({}), {} {:.5} against the original over {} cases",
+            pack.manifest.name,
+            pack.manifest.version,
+            pack.manifest.license,
+            report.metric.name(),
+            report.worst,
+            report.cases.len()
+        ))
+    });
     Finding::new(format!("pack {kind}"), checked)
+}
+
+/// An error on one line.
+fn say(error: impl std::error::Error + 'static) -> String {
+    describe(Box::<dyn std::error::Error>::from(error))
 }
 
 fn memory(common: &Common) -> Finding {
@@ -91,8 +95,8 @@ fn memory(common: &Common) -> Finding {
 }
 
 fn check_store(path: &Path) -> Result<String, String> {
-    let store = Store::open(path).map_err(|error| error.to_string())?;
-    let findings = store.verify().map_err(|error| error.to_string())?;
+    let store = Store::open(path).map_err(say)?;
+    let findings = store.verify().map_err(say)?;
     match findings.first() {
         Some(first) => Err(format!(
             "{} findings, the first: {}; see `earwitness memory verify`",
@@ -107,7 +111,7 @@ fn check_store(path: &Path) -> Result<String, String> {
                     stats.records, stats.speakers
                 )
             })
-            .map_err(|error| error.to_string()),
+            .map_err(say),
     }
 }
 

@@ -7,11 +7,12 @@ use std::{
     time::Instant,
 };
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use earwitness::{
     capture::{AudioSource, FileSource, samples_to_ms},
+    describe,
     hub::Hub,
-    listen::{Listener, Placement},
+    listen::{Known, Listener, Placement},
 };
 use earwitness_api::types::{Record, RecordFilter, Session};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -45,19 +46,22 @@ pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
         args,
         hub: &hub,
         summary,
+        failures: Vec::new(),
     };
-    let failed = match &args.session {
-        Some(name) => ingest.one_session(name),
+    match &args.session {
+        Some(name) => ingest.one_session(name)?,
         None => ingest.session_each(),
-    };
-    ingest.summary.print(common, started.elapsed())?;
-    if failed > 0 {
-        bail!(
-            "{failed} of {} files could not be taken in whole; see above",
-            args.files.len()
-        );
     }
-    Ok(())
+    ingest.summary.print(common, started.elapsed())?;
+    match ingest.failures.as_slice() {
+        [] => Ok(()),
+        [failure] => bail!("{failure}"),
+        [first, ..] => bail!(
+            "{} of {} files could not be taken in whole; the first: {first}",
+            ingest.failures.len(),
+            args.files.len()
+        ),
+    }
 }
 
 struct Ingest<'a> {
@@ -65,78 +69,88 @@ struct Ingest<'a> {
     args: &'a Args,
     hub: &'a Hub,
     summary: Summary,
+    failures: Vec<String>,
+}
+
+/// How a file went: how long it was, or how much of it could be used and why not
+/// all of it.
+struct Taken {
+    length_ms: u64,
+    outcome: anyhow::Result<()>,
 }
 
 impl Ingest<'_> {
-    /// Every file is a session called like the file. Returns how many failed.
-    fn session_each(&mut self) -> usize {
-        let failures = self.args.files.iter().filter(|path| {
-            let name = path
-                .file_stem()
-                .map(|stem| stem.to_string_lossy().into_owned());
-            let outcome = self.file(path, &name.unwrap_or_default(), 0, false);
-            outcome.inspect_err(|error| report(path, error)).is_err()
-        });
-        failures.count()
+    /// Every file is a session called like the file.
+    fn session_each(&mut self) {
+        for path in &self.args.files {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let taken = self.session(&stem, false).and_then(|session| {
+                let known = self.known(&session)?;
+                let placement = Placement {
+                    offset_ms: 0,
+                    known,
+                };
+                let (taken, left) = self.file(path, session, placement)?;
+                left.check_all_found(&stem)?;
+                Ok(taken)
+            });
+            if let Err(error) = taken.and_then(|taken| taken.outcome) {
+                self.failed(path, &error);
+            }
+        }
     }
 
     /// All files follow each other in one session.
-    fn one_session(&mut self, name: &str) -> usize {
-        let mut offset_ms = None;
-        let mut failed = 0;
+    fn one_session(&mut self, name: &str) -> anyhow::Result<()> {
+        let session = self.session(name, true)?;
+        let mut known = self.known(&session)?;
+        let mut offset_ms = if self.args.resume {
+            0
+        } else {
+            self.end_of(&session)?
+        };
         for path in &self.args.files {
-            let begin = match offset_ms {
-                Some(offset_ms) => offset_ms,
-                None if self.args.resume => 0,
-                None => self.end_of(name),
+            let placement = Placement {
+                offset_ms,
+                known: known.clone(),
             };
-            match self.file(path, name, begin, true) {
-                Ok(length_ms) => offset_ms = Some(begin + length_ms),
-                Err(error) => {
-                    report(path, &error);
-                    failed += 1;
+            let outcome = match self.file(path, session.clone(), placement) {
+                Ok((taken, left)) => {
+                    known = left;
+                    offset_ms += taken.length_ms;
+                    taken.outcome
                 }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = outcome {
+                self.failed(path, &error);
             }
         }
-        failed
+        Ok(known.check_all_found(name)?)
     }
 
-    /// Takes one file in; returns its length in milliseconds.
+    /// Takes one file in; gives back what is known and was not in it.
     fn file(
         &mut self,
         path: &Path,
-        session: &str,
-        offset_ms: u64,
-        may_go_on: bool,
-    ) -> anyhow::Result<u64> {
+        session: Session,
+        placement: Placement,
+    ) -> anyhow::Result<(Taken, Known)> {
         let mut source = FileSource::open(path)?;
-        let session = self.session(session, may_go_on)?;
-        let known_until_ms = if self.args.resume {
-            self.end_of(&session.name)
-        } else {
-            0
-        };
-        let mut listener = Listener::new(
-            self.hub,
-            session,
-            Placement {
-                offset_ms,
-                known_until_ms,
-            },
-        )?;
+        let mut listener = Listener::new(self.hub, session, placement)?;
         let progress = progress(&source);
-        let outcome = self.listen(&mut source, &mut listener, &progress);
+        let taken = self.listen(&mut source, &mut listener, &progress);
         progress.finish_and_clear();
         self.summary.add(listener.account());
-        outcome
+        Ok((taken?, listener.known()))
     }
 
     fn listen(
-        &mut self,
+        &self,
         source: &mut FileSource,
         listener: &mut Listener<'_>,
         progress: &ProgressBar,
-    ) -> anyhow::Result<u64> {
+    ) -> anyhow::Result<Taken> {
         let mut heard = 0;
         let mut block = Vec::new();
         let mut printed = Ok(());
@@ -145,7 +159,7 @@ impl Ingest<'_> {
                 printed = progress.suspend(|| print::acknowledged(self.common, self.hub, record));
             }
         };
-        let ended = loop {
+        let outcome = loop {
             block.clear();
             let more = source.read(&mut block);
             heard += block.len() as u64;
@@ -154,52 +168,71 @@ impl Ingest<'_> {
             match more {
                 Ok(true) => {}
                 Ok(false) => break Ok(()),
-                Err(error) => break Err(error),
+                Err(error) => break Err(error.into()),
             }
         };
         listener.finish(&mut print)?;
         printed?;
-        ended?;
-        Ok(samples_to_ms(heard))
+        Ok(Taken {
+            length_ms: samples_to_ms(heard),
+            outcome,
+        })
     }
 
     fn session(&self, name: &str, may_go_on: bool) -> anyhow::Result<Session> {
         let store = self.hub.store();
-        match store.session_by_name(name)? {
-            Some(session) if may_go_on || self.args.resume || self.end_of(name) == 0 => Ok(session),
-            Some(_) => bail!(
-                "session {name:?} is in memory already; go on with --resume, take it in again under \
-                 another --session, or `earwitness memory forget --session {name:?}` first"
-            ),
-            None => {
-                let start = self.args.start.unwrap_or_else(Timestamp::now);
-                Ok(store.begin_session(name, start.as_millisecond())?)
-            }
+        let Some(session) = store.session_by_name(name)? else {
+            let start = self.args.start.unwrap_or_else(Timestamp::now);
+            return store
+                .begin_session(name, start.as_millisecond())
+                .with_context(|| {
+                    format!("a session cannot be called {name:?}; name it with --session")
+                });
+        };
+        if may_go_on || self.args.resume || self.end_of(&session)? == 0 {
+            return Ok(session);
         }
+        bail!(
+            "session {name:?} is in memory already; go on with --resume, take it in again under \
+             another --session, or `earwitness memory forget --session {name:?}` first"
+        )
+    }
+
+    /// What an interrupted run left in the session, if this run goes on from it.
+    fn known(&self, session: &Session) -> anyhow::Result<Known> {
+        if !self.args.resume {
+            return Ok(Known::default());
+        }
+        let all = RecordFilter {
+            session: Some(session.id),
+            ..RecordFilter::default()
+        };
+        Ok(Known::new(&self.hub.store().records(all)?))
     }
 
     /// Where the last record of a session ends; 0 without one.
-    fn end_of(&self, session: &str) -> u64 {
-        let store = self.hub.store();
-        let Ok(Some(session)) = store.session_by_name(session) else {
-            return 0;
-        };
+    fn end_of(&self, session: &Session) -> anyhow::Result<u64> {
         let last = RecordFilter {
             session: Some(session.id),
             limit: Some(1),
             newest_first: true,
             ..RecordFilter::default()
         };
-        store
-            .records(last)
-            .ok()
-            .and_then(|records| records.first().map(|r| r.end_ms))
-            .unwrap_or(0)
+        let records = self.hub.store().records(last)?;
+        Ok(records.first().map_or(0, |record| record.end_ms))
     }
-}
 
-fn report(path: &Path, error: &anyhow::Error) {
-    eprintln!("earwitness: {}: {error:#}", path.display());
+    fn failed(&mut self, path: &Path, error: &anyhow::Error) {
+        let said = describe(error);
+        let path = path.display().to_string();
+        let said = if said.contains(&path) {
+            said
+        } else {
+            format!("{path}: {said}")
+        };
+        eprintln!("earwitness: {said}");
+        self.failures.push(said);
+    }
 }
 
 /// A bar on a terminal, nothing elsewhere.

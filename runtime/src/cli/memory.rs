@@ -39,22 +39,22 @@ pub(super) struct List {
 }
 
 #[derive(clap::Args)]
-#[group(required = true, multiple = false)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
 pub(super) struct Forget {
     /// One record, by its number
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", group = "what")]
     record: Option<u64>,
     /// A whole session
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", group = "what")]
     session: Option<String>,
     /// A person: everything they said, their voice and their name
-    #[arg(long, value_name = "SPEAKER")]
+    #[arg(long, value_name = "SPEAKER", group = "what")]
     speaker: Option<String>,
     /// Everything said from this moment on (RFC 3339), up to --until
-    #[arg(long, value_name = "TIME", requires = "until")]
+    #[arg(long, value_name = "TIME", group = "what", requires = "until")]
     since: Option<Timestamp>,
     /// The first moment that is kept again
-    #[arg(long, value_name = "TIME", group = "end")]
+    #[arg(long, value_name = "TIME", requires = "since")]
     until: Option<Timestamp>,
 }
 
@@ -230,10 +230,12 @@ fn session_named<'s>(sessions: &'s [Session], name: &str) -> anyhow::Result<&'s 
                 .iter()
                 .map(|session| session.name.as_str())
                 .collect();
-            format!(
-                "there is no session called {name:?}; there are: {}",
+            let others = if known.is_empty() {
+                "none".to_owned()
+            } else {
                 known.join(", ")
-            )
+            };
+            format!("there is no session called {name:?}; there are: {others}")
         })
 }
 

@@ -23,6 +23,7 @@ use std::{
 use clap::{Args, Parser, Subcommand};
 use earwitness::{
     answer::extractive::Extractive,
+    describe,
     hub::{Hub, HubOptions},
     paths,
 };
@@ -109,7 +110,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("earwitness: {error:#}");
+            eprintln!("earwitness: {}", describe(&error));
             ExitCode::FAILURE
         }
     }

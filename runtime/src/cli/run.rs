@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use earwitness::{
     capture::{AudioSource, CaptureError, FileSource, PcmFormat, PcmSource},
     hub::HubError,
@@ -114,7 +114,7 @@ fn listen(
             .strftime("live %Y-%m-%d %H:%M:%S")
             .to_string()
     });
-    let sound = start_reading(args)?;
+    let sound = start_reading(args, stop)?;
     let session = daemon
         .hub()
         .store()
@@ -128,29 +128,42 @@ fn listen(
             tracing::debug!(%error, "a record could not be printed");
         }
     };
+    let mut waiting = BLOCKS;
+    let mut lost = 0;
     let ended = loop {
-        if stop.load(Ordering::Relaxed) {
+        // A stop takes in what is captured already, and no more.
+        let stopping = stop.load(Ordering::Relaxed);
+        if stopping && waiting == 0 {
             break Ok(());
         }
-        match sound.recv_timeout(STOP_POLL) {
-            Ok(Ok(block)) => settle(listener.push(&block, &mut acknowledge))?,
+        waiting -= usize::from(stopping);
+        let patience = if stopping { Duration::ZERO } else { STOP_POLL };
+        match sound.recv_timeout(patience) {
+            Ok(Ok(block)) => settle(listener.push(&block, &mut acknowledge), &mut lost)?,
             Ok(Err(error)) => break Err(error),
+            Err(RecvTimeoutError::Timeout) if stopping => break Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break Ok(()),
         }
     };
-    settle(listener.finish(&mut acknowledge))?;
+    settle(listener.finish(&mut acknowledge), &mut lost)?;
     tracing::info!("the sound has ended");
     ended?;
+    if lost > 0 {
+        bail!(
+            "{lost} turns could not be recorded; see the reasons above, and make room on the disk"
+        );
+    }
     Ok(listener.account().clone())
 }
 
 /// A record that could not be written (a full disk, say) is lost and said so;
 /// the daemon goes on, and writes again when it can.
-fn settle(outcome: Result<(), HubError>) -> Result<(), HubError> {
+fn settle(outcome: Result<(), HubError>, lost: &mut u64) -> Result<(), HubError> {
     match outcome {
         Err(HubError::Append(error)) => {
             tracing::error!(%error, "a turn was not recorded");
+            *lost += 1;
             Ok(())
         }
         outcome => outcome,
@@ -161,7 +174,7 @@ type Block = Result<Vec<f32>, CaptureError>;
 
 /// Reads the source on a thread of its own. The source is opened there too,
 /// since a sound card's stream stays with its thread; this waits until it is.
-fn start_reading(args: &Args) -> anyhow::Result<Receiver<Block>> {
+fn start_reading(args: &Args, stop: &AtomicBool) -> anyhow::Result<Receiver<Block>> {
     let (opened_sender, opened) = mpsc::sync_channel(1);
     let (sender, receiver) = mpsc::sync_channel(BLOCKS);
     let open = opener(args)?;
@@ -176,8 +189,18 @@ fn start_reading(args: &Args) -> anyhow::Result<Receiver<Block>> {
                 let _ = opened_sender.send(Err(error));
             }
         })?;
-    opened.recv().context("the capture thread ended early")??;
-    Ok(receiver)
+    loop {
+        match opened.recv_timeout(STOP_POLL) {
+            Ok(outcome) => return Ok(outcome.map(|()| receiver)?),
+            Err(RecvTimeoutError::Disconnected) => {
+                bail!("the capture thread ended early; start again")
+            }
+            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                bail!("stopped before the sound began")
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
 }
 
 type Opener = Box<dyn FnOnce() -> Result<Box<dyn AudioSource>, CaptureError> + Send>;
@@ -218,7 +241,7 @@ fn microphone() -> anyhow::Result<Opener> {
 
 #[cfg(not(feature = "mic"))]
 fn microphone() -> anyhow::Result<Opener> {
-    anyhow::bail!(
+    bail!(
         "this program was built without microphone input; use --wav or --pcm, or build it with the feature `mic`"
     )
 }

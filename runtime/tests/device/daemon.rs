@@ -33,7 +33,7 @@ fn a_daemon_serves_the_memory_it_holds() {
             .fails(&["run", "--wav", &recording])
             .contains("in use")
     );
-    let mode = fs::metadata(device.path("memory.sock"))
+    let mode = fs::metadata(device.path("memory.redb.sock"))
         .unwrap()
         .permissions()
         .mode();
@@ -41,7 +41,7 @@ fn a_daemon_serves_the_memory_it_holds() {
 
     daemon.kill();
     assert!(
-        device.path("memory.sock").exists(),
+        device.path("memory.redb.sock").exists(),
         "a killed daemon cannot clean up"
     );
     assert_eq!(device.records(), spoken);
@@ -57,7 +57,7 @@ fn noise_on_the_socket_harms_nobody() {
     let noise: Vec<u8> = (0..100_000u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
-    let mut stream = UnixStream::connect(device.path("memory.sock")).unwrap();
+    let mut stream = UnixStream::connect(device.path("memory.redb.sock")).unwrap();
     let _ = stream.write_all(&noise);
     drop(stream);
     assert!(device.records().is_empty());
@@ -65,5 +65,59 @@ fn noise_on_the_socket_harms_nobody() {
         device
             .works(&["ask", "What did I say?"])
             .contains("I have no record of that.")
+    );
+}
+
+#[test]
+fn clients_that_left_make_room_for_others() {
+    use earwitness_api::{client::Client, message::Request};
+    use std::os::unix::net::UnixStream;
+    let device = Device::new();
+    let recording = device.recording("silence.wav", &[0.0; 16_000]);
+    let _daemon = device.daemon(&["--wav", &recording]);
+    let socket = device.path("memory.redb.sock");
+    for _ in 0..earwitness::serve::MAX_CLIENTS {
+        let client = Client::<UnixStream>::connect(&socket).unwrap();
+        drop(client.subscribe().unwrap());
+    }
+    let answers = || {
+        Client::<UnixStream>::connect(&socket)
+            .unwrap()
+            .call(Request::Status)
+            .is_ok()
+    };
+    crate::device::wait_for("places of those who left", answers);
+}
+
+#[test]
+fn a_stopped_daemon_records_what_was_being_said() {
+    let device = Device::new();
+    let sound = conversation(1);
+    let mut daemon = device.daemon(&["--pcm", "-"]);
+    let bytes: Vec<u8> = sound
+        .iter()
+        .flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes())
+        .collect();
+    // The turn's last words are cut off, and the pipe stays open.
+    daemon.write(&bytes[..bytes.len() - 32_000]);
+    let status = std::process::Command::new("kill")
+        .arg(daemon.child.id().to_string())
+        .status();
+    assert!(status.unwrap().success());
+    let lines = daemon.lines_until("\"summary\"").join("\n");
+    assert!(daemon.child.wait().unwrap().success());
+    assert_eq!(crate::device::records(&lines), device.records());
+    assert_eq!(device.records().len(), 1);
+}
+
+#[test]
+fn only_a_socket_gives_way_to_the_daemons_socket() {
+    let device = Device::new();
+    let recording = device.recording("silence.wav", &[0.0; 16_000]);
+    fs::write(device.path("memory.redb.sock"), "precious").unwrap();
+    device.fails(&["run", "--wav", &recording]);
+    assert_eq!(
+        fs::read_to_string(device.path("memory.redb.sock")).unwrap(),
+        "precious"
     );
 }

@@ -109,7 +109,7 @@ impl Device {
         command.args(args).stdout(Stdio::piped());
         let child = command.stdin(Stdio::piped()).spawn().unwrap();
         let running = Running { child };
-        let socket = self.path("memory.sock");
+        let socket = self.path("memory.redb.sock");
         wait_for("the daemon's socket", || socket.exists());
         running
     }

@@ -123,3 +123,82 @@ fn forgetting_a_speaker_leaves_nothing_of_them() {
     }
     assert!(device.works(&["memory", "verify"]).contains("agrees"));
 }
+
+#[test]
+fn resuming_with_other_sound_is_refused_and_changes_nothing() {
+    let device = Device::new();
+    let sound = conversation(4);
+    let spoken = ingest(&device, &[], &device.recording("talk.wav", &sound));
+    let other = device.recording("other.wav", &sound[60_000..]);
+    let error = device.fails(&["ingest", "--session", "s1", "--resume", &other]);
+    assert!(error.contains("other sound"), "{error}");
+    assert_eq!(device.records(), spoken);
+}
+
+#[test]
+fn files_of_one_session_follow_each_other() {
+    let device = Device::new();
+    let first = device.recording("first.wav", &conversation(2));
+    let second = device.recording("second.wav", &conversation(1));
+    let both = ingest(&device, &[&first], &second);
+    let length_ms = conversation(2).len() as u64 / 16;
+    let last = both.last().unwrap();
+    assert_eq!(last.start_ms, both[0].start_ms + length_ms);
+    assert_eq!(last.text, both[0].text);
+}
+
+#[test]
+fn a_time_range_is_forgotten() {
+    let device = Device::new();
+    let spoken = ingest(
+        &device,
+        &[],
+        &device.recording("talk.wav", &conversation(4)),
+    );
+    let range = [
+        "--since",
+        "2026-03-02T18:00:00Z",
+        "--until",
+        "2026-03-02T18:00:05Z",
+    ];
+    device.works(&[&["memory", "forget"][..], &range].concat());
+    let kept: Vec<_> = spoken
+        .into_iter()
+        .filter(|record| record.start_ms >= 5000)
+        .collect();
+    assert_eq!(device.records(), kept);
+    assert_eq!(
+        device
+            .run(&["memory", "forget", range[0], range[1]])
+            .status
+            .code(),
+        Some(2)
+    );
+}
+
+#[test]
+fn a_name_that_two_voices_share_forgets_neither() {
+    let device = Device::new();
+    let spoken = ingest(
+        &device,
+        &[],
+        &device.recording("talk.wav", &conversation(TURNS)),
+    );
+    device.works(&["speakers", "name", "1", "Ada"]);
+    device.works(&["speakers", "name", "2", "ada"]);
+    assert!(
+        device
+            .fails(&["memory", "forget", "--speaker", "ADA"])
+            .contains("1 and 2")
+    );
+    assert_eq!(device.records(), spoken);
+    device.works(&["memory", "forget", "--speaker", "ada"]);
+    assert!(device.works(&["speakers", "list"]).contains("Ada"));
+    for name in ["3", "  ", "A\u{1b}[31m"] {
+        assert!(
+            device
+                .fails(&["speakers", "name", "1", name])
+                .contains("a name has")
+        );
+    }
+}
