@@ -12,7 +12,7 @@ use std::{
 
 use earwitness_api::types::{Record, Session};
 use earwitness_models::{asr::AsrError, vad::SpeechDetector, voiceprint::VoiceprintError};
-use earwitness_store::{Block, Key, NewRecord};
+use earwitness_store::{AppendError, Block, Key, NewRecord, Speaking};
 
 use crate::{
     attribute::attribute,
@@ -175,29 +175,60 @@ impl<'h> Listener<'h> {
         self.account.stages.book(Stage::Embed, audio, started);
 
         let started = Instant::now();
-        let voices = self.hub.store.voices()?;
-        let speaking = attribute(&voices, &voiceprint, segment.speech_ms, &self.hub.attribute);
+        let key = Key {
+            semantic: Block::quantize(&semantic),
+            speaker: Block::quantize(&voiceprint),
+            temporal: Block::default(),
+        };
+        let record = self.append(segment, &voiceprint, text, key)?;
+        self.account.stages.book(Stage::Write, audio, started);
+        Ok(Some(record))
+    }
+
+    /// Attributes a turn and makes it durable. Somebody may ask to forget at any
+    /// moment: the speaker that the turn was just given to, or the very session
+    /// that is going on, which then begins anew with this turn.
+    fn append(
+        &mut self,
+        segment: &Segment,
+        voiceprint: &[f32],
+        text: String,
+        key: Key,
+    ) -> Result<Record, HubError> {
+        let store = &self.hub.store;
         let start_ms = self.offset_ms + segment.start_ms();
-        let record = self.hub.store.append(NewRecord {
+        let unix_ms = self
+            .session
+            .started_unix_ms
+            .saturating_add_unsigned(start_ms);
+        let mut new = NewRecord {
             session: self.session.id,
             start_ms,
             end_ms: self.offset_ms + segment.end_ms(),
-            unix_ms: self
-                .session
-                .started_unix_ms
-                .saturating_add_unsigned(start_ms),
-            speaker: speaking,
+            unix_ms,
+            speaker: Speaking::Unknown { score: 0.0 },
             addressees: Vec::new(),
             text,
             attachments: Vec::new(),
-            key: Key {
-                semantic: Block::quantize(&semantic),
-                speaker: Block::quantize(&voiceprint),
-                temporal: Block::default(),
-            },
-        })?;
-        self.account.stages.book(Stage::Write, audio, started);
-        Ok(Some(record))
+            key,
+        };
+        loop {
+            let voices = store.voices()?;
+            new.speaker = attribute(&voices, voiceprint, segment.speech_ms, &self.hub.attribute);
+            match store.append(new.clone()) {
+                Err(AppendError::NoSuchSpeaker(_)) => {}
+                Err(AppendError::NoSuchSession(_)) => {
+                    let Session {
+                        name,
+                        started_unix_ms,
+                        ..
+                    } = &self.session;
+                    self.session = store.begin_session(name, *started_unix_ms)?;
+                    new.session = self.session.id;
+                }
+                outcome => return Ok(outcome?),
+            }
+        }
     }
 
     /// Voiceprint and words, worked out side by side from the same sound.

@@ -121,3 +121,26 @@ fn only_a_socket_gives_way_to_the_daemons_socket() {
         "precious"
     );
 }
+
+#[test]
+fn a_session_that_is_forgotten_while_it_goes_on_begins_anew() {
+    let device = Device::new();
+    let mut daemon = device.daemon(&["--pcm", "-", "--session", "s1"]);
+    let bytes: Vec<u8> = conversation(4)
+        .iter()
+        .flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes())
+        .collect();
+    let (before, after) = bytes.split_at(bytes.len() / 2);
+    daemon.write(before);
+    crate::device::wait_for("the first record", || !device.records().is_empty());
+    device.works(&["memory", "forget", "--session", "s1"]);
+    daemon.write(after);
+    drop(daemon.child.stdin.take());
+    daemon.lines_until("\"summary\"");
+    let kept = device.records();
+    assert!(!kept.is_empty());
+    assert!(
+        kept.iter()
+            .all(|record| record.session != earwitness_api::types::SessionId(1))
+    );
+}
