@@ -108,10 +108,15 @@ pub fn tell_figures(teller: Teller, outcome: &Outcome) {
         score.words.total(),
         score.words.words
     ));
+    let supported = score
+        .asked
+        .iter()
+        .filter(|asked| asked.evidence_found.is_some())
+        .count();
     teller.tell(format_args!(
         "   evidence among the best three    {:.3} of {} questions",
         score.share(|asked| asked.evidence_found),
-        score.asked.len()
+        supported
     ));
     teller.tell(format_args!(
         "   answers right                    {:.3}",
