@@ -183,11 +183,6 @@ impl<S: SpeechScorer> Segmenter<S> {
         Ok(())
     }
 
-    /// Whether speech is going on right now.
-    pub fn is_open(&self) -> bool {
-        self.open.is_some()
-    }
-
     fn window(&mut self) -> Result<Option<Segment>, S::Error> {
         let score = self.scorer.score(&self.pending)?;
         let start = self.seen;

@@ -126,7 +126,11 @@ impl Ingest<'_> {
                 self.failed(path, &error);
             }
         }
-        Ok(known.check_all_found(name)?)
+        // After a file that failed, its own reason says more.
+        if self.failures.is_empty() {
+            known.check_all_found(name)?;
+        }
+        Ok(())
     }
 
     /// Takes one file in; gives back what is known and was not in it.

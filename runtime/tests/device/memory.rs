@@ -7,16 +7,17 @@ use crate::device::{Device, Running, conversation, records};
 
 const TURNS: usize = 6;
 
+const INGEST: [&str; 6] = [
+    "--json",
+    "ingest",
+    "--session",
+    "s1",
+    "--start",
+    "2026-03-02T18:00:00Z",
+];
+
 fn ingest(device: &Device, extra: &[&str], recording: &str) -> Vec<earwitness_api::types::Record> {
-    let start = [
-        "--json",
-        "ingest",
-        "--session",
-        "s1",
-        "--start",
-        "2026-03-02T18:00:00Z",
-    ];
-    let args = [&start[..], extra, &[recording]].concat();
+    let args = [&INGEST[..], extra, &[recording]].concat();
     records(&device.works(&args))
 }
 
@@ -30,15 +31,7 @@ fn a_killed_ingest_keeps_what_it_acknowledged_and_goes_on_to_the_same_end() {
     for acknowledged in [1, 3, 4] {
         let device = Device::new();
         let recording = device.recording("talk.wav", &sound);
-        let start = [
-            "--json",
-            "ingest",
-            "--session",
-            "s1",
-            "--start",
-            "2026-03-02T18:00:00Z",
-        ];
-        let mut command = device.command(&start);
+        let mut command = device.command(&INGEST);
         let child = command
             .arg(&recording)
             .stdout(Stdio::piped())
