@@ -9,7 +9,7 @@ use earwitness_dsp::fbank::{self, FbankError, FbankOptions};
 use tract_onnx::prelude::*;
 
 use crate::graph::{Graph, GraphError, LoadError, floats};
-use crate::manifest::{FrontEnd, Thresholds};
+use crate::manifest::{Calibration, FrontEnd, Thresholds};
 use crate::pack::Pack;
 
 /// Why an utterance has no voiceprint.
@@ -40,6 +40,7 @@ pub struct VoiceprintEncoder {
     front_end: FbankOptions,
     dim: usize,
     thresholds: Thresholds,
+    calibration: Calibration,
 }
 
 impl VoiceprintEncoder {
@@ -61,6 +62,9 @@ impl VoiceprintEncoder {
         let Some(thresholds) = pack.manifest.thresholds else {
             return Err(pack.malformed("a voiceprint needs `thresholds`").into());
         };
+        let Some(calibration) = pack.manifest.calibration else {
+            return Err(pack.malformed("a voiceprint needs `calibration`").into());
+        };
         let graph = Graph::load_shaped(
             pack,
             "model.onnx",
@@ -72,6 +76,7 @@ impl VoiceprintEncoder {
             front_end,
             dim,
             thresholds,
+            calibration,
         })
     }
 
@@ -108,6 +113,11 @@ impl VoiceprintEncoder {
     /// The cosine similarities at which this model's voiceprints decide.
     pub fn thresholds(&self) -> Thresholds {
         self.thresholds
+    }
+
+    /// How sure a cosine similarity of this model's voiceprints is.
+    pub fn calibration(&self) -> Calibration {
+        self.calibration
     }
 
     /// The longest utterance that is heard whole, in seconds.

@@ -38,10 +38,14 @@ fn voices_are_told_apart_at_the_calibrated_threshold() {
 }
 
 #[test]
-fn thresholds_are_in_order() {
+fn thresholds_and_calibration_are_in_order() {
     let (encoder, _) = encoder();
     let thresholds = encoder.thresholds();
-    assert!(thresholds.match_ <= thresholds.update && thresholds.update <= thresholds.merge);
+    assert!(thresholds.match_ <= thresholds.update);
+    let calibration = encoder.calibration();
+    assert!(calibration.probability(0.0) < 0.01 && calibration.probability(0.8) > 0.99);
+    // Turns that may be merged are of one voice more likely than not, or nearly so.
+    assert!(calibration.probability(thresholds.merge) > 0.4);
 }
 
 #[test]
