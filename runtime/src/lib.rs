@@ -7,7 +7,7 @@
 //!            `------------- listen -------------'           `---- desk ----'
 //! ```
 //!
-//! [`hub`] holds the models and the memory that all of them share, [`serve`]
+//! [`voices`] keeps the voices in order between sessions. [`hub`] holds the models and the memory that all of them share, [`serve`]
 //! puts the hub behind the message API, and the program in `main.rs` is a thin
 //! command line over all of it.
 
@@ -23,5 +23,6 @@ pub mod paths;
 pub mod recall;
 pub mod segment;
 pub mod serve;
+pub mod voices;
 
 pub use describe::describe;

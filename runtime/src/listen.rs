@@ -15,7 +15,7 @@ use earwitness_models::{asr::AsrError, vad::SpeechDetector, voiceprint::Voicepri
 use earwitness_store::{AppendError, Block, Key, NewRecord, Speaking};
 
 use crate::{
-    attribute::attribute,
+    attribute::{Floor, Quality, Turn, attribute},
     capture::SAMPLE_RATE_HZ,
     hub::{Hub, HubError},
     meter::{Meter, Stage},
@@ -29,6 +29,7 @@ pub struct Listener<'h> {
     segmenter: Segmenter<SpeechDetector>,
     offset_ms: u64,
     known: Known,
+    floor: Floor,
     account: Account,
 }
 
@@ -60,22 +61,25 @@ pub struct Placement {
 /// and is passed over when it does. One that does not turn up before the first
 /// new segment shows that the sound is another.
 #[derive(Clone, Debug, Default)]
-pub struct Known(BTreeSet<(u64, u64)>);
+pub struct Known {
+    spans: BTreeSet<(u64, u64)>,
+    floor: Floor,
+}
 
 impl Known {
-    /// The given records.
+    /// The given records, in the order of time.
     pub fn new(records: &[Record]) -> Self {
-        Self(
-            records
-                .iter()
-                .map(|record| (record.start_ms, record.end_ms))
-                .collect(),
-        )
+        let mut known = Self::default();
+        for record in records {
+            known.spans.insert((record.start_ms, record.end_ms));
+            known.floor.pass(record.speaker.speaker, record.end_ms);
+        }
+        known
     }
 
     /// Refuses a session of which something has not turned up again.
     pub fn check_all_found(&self, session: &str) -> Result<(), HubError> {
-        if self.0.is_empty() {
+        if self.spans.is_empty() {
             Ok(())
         } else {
             Err(HubError::OtherSound(session.to_owned()))
@@ -86,10 +90,10 @@ impl Known {
     /// of these or had no words.
     fn covers(&mut self, start_ms: u64, end_ms: u64) -> bool {
         let covered = self
-            .0
+            .spans
             .last()
             .is_some_and(|&(last_start, _)| start_ms <= last_start);
-        self.0.remove(&(start_ms, end_ms));
+        self.spans.remove(&(start_ms, end_ms));
         covered
     }
 }
@@ -102,6 +106,7 @@ impl<'h> Listener<'h> {
             hub,
             session,
             offset_ms: placement.offset_ms,
+            floor: placement.known.floor,
             known: placement.known,
             account: Account::default(),
         })
@@ -181,6 +186,7 @@ impl<'h> Listener<'h> {
             temporal: Block::default(),
         };
         let record = self.append(segment, &voiceprint, text, key)?;
+        self.floor.pass(record.speaker.speaker, record.end_ms);
         self.account.stages.book(Stage::Write, audio, started);
         Ok(Some(record))
     }
@@ -212,9 +218,14 @@ impl<'h> Listener<'h> {
             attachments: Vec::new(),
             key,
         };
+        let turn = Turn {
+            voiceprint,
+            quality: Quality::of(&segment.samples, segment.speech_ms),
+            neighbour: self.floor.neighbour(start_ms),
+        };
         loop {
             let voices = store.voices()?;
-            new.speaker = attribute(&voices, voiceprint, segment.speech_ms, &self.hub.attribute);
+            new.speaker = attribute(&voices, &turn, &self.hub.attribute);
             match store.append(new.clone()) {
                 Err(AppendError::NoSuchSpeaker(_)) => {}
                 Err(AppendError::NoSuchSession(_)) => {

@@ -91,6 +91,8 @@ impl Daemon {
     fn respond(&self, request: Request) -> Response {
         match request {
             Request::Ask(ask) => desk::ask(&self.hub, ask),
+            Request::Enrol(enrol) => desk::enrol(&self.hub, &enrol),
+            Request::EstimateVoices => desk::estimate_voices(&self.hub),
             Request::Status => self
                 .status()
                 .unwrap_or_else(|error| desk::failure(ErrorCode::Unavailable, &error)),

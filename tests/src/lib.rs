@@ -10,6 +10,7 @@ pub mod asr;
 pub mod connect;
 pub mod demo;
 pub mod episodes;
+pub mod ghosts;
 pub mod metrics;
 pub mod report;
 pub mod retrieval;

@@ -18,6 +18,8 @@
 
 mod quality;
 pub mod reconcile;
+#[cfg(test)]
+mod tests;
 
 pub use quality::{Flaw, Quality, QualityGate};
 
@@ -83,6 +85,27 @@ pub struct Turn<'a> {
     pub quality: Quality,
     /// Who spoke just before, with hardly a pause.
     pub neighbour: Option<SpeakerId>,
+}
+
+/// Who spoke last, and until when.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Floor(Option<(SpeakerId, u64)>);
+
+impl Floor {
+    /// The longest pause, in milliseconds, after which somebody may be taken to go
+    /// on speaking.
+    const LONGEST_PAUSE_MS: u64 = 1000;
+
+    /// Notes a turn; of an unknown speaker it leaves the floor to nobody.
+    pub fn pass(&mut self, speaker: Option<SpeakerId>, end_ms: u64) {
+        self.0 = speaker.map(|speaker| (speaker, end_ms));
+    }
+
+    /// Who spoke just before a turn that starts now.
+    pub fn neighbour(&self, start_ms: u64) -> Option<SpeakerId> {
+        let (speaker, end_ms) = self.0?;
+        (start_ms.saturating_sub(end_ms) <= Self::LONGEST_PAUSE_MS).then_some(speaker)
+    }
 }
 
 /// Decides who spoke a turn. Equally close voices go to the lower id.

@@ -132,7 +132,12 @@ mod tests {
 
     #[test]
     fn broken_or_missing_samples_never_pass() {
-        for samples in [&[f32::NAN; 16_000][..], &[f32::INFINITY; 16_000], &[0.0], &[]] {
+        for samples in [
+            &[f32::NAN; 16_000][..],
+            &[f32::INFINITY; 16_000],
+            &[0.0],
+            &[],
+        ] {
             assert!(flaw(samples, 5000).is_some());
         }
     }

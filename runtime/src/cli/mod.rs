@@ -7,6 +7,7 @@
 mod ask;
 mod backend;
 mod doctor;
+mod enroll;
 mod ingest;
 mod memory;
 mod print;
@@ -27,6 +28,7 @@ use earwitness::{
     hub::{Hub, HubOptions},
     paths,
 };
+use earwitness_models::manifest::Kind;
 use jiff::tz::TimeZone;
 use tracing_subscriber::EnvFilter;
 
@@ -49,6 +51,15 @@ struct Common {
     /// The folder of the model packs
     #[arg(long, global = true, env = "EARWITNESS_PACKS", value_name = "DIR")]
     packs: Option<PathBuf>,
+    /// Which voiceprint pack to use: VARIANT is the folder voiceprint-VARIANT
+    /// [default: the folder voiceprint]
+    #[arg(
+        long,
+        global = true,
+        env = "EARWITNESS_VOICEPRINT",
+        value_name = "VARIANT"
+    )]
+    voiceprint: Option<String>,
     /// Print JSON, one object a line, and nothing else
     #[arg(long, global = true)]
     json: bool,
@@ -65,11 +76,11 @@ enum Command {
     /// Look at what is remembered, and delete it
     #[command(subcommand)]
     Memory(memory::Command),
-    /// See and name the people who were heard
+    /// See, name, enroll, merge and split the people who were heard
     #[command(subcommand)]
     Speakers(speakers::Command),
     /// Say what is missing or wrong on this device, and the fix
-    Doctor,
+    Doctor(doctor::Args),
 }
 
 impl Common {
@@ -81,6 +92,14 @@ impl Common {
         self.packs.clone().unwrap_or_else(paths::default_packs)
     }
 
+    /// Which variant of a kind of pack was asked for.
+    fn variant(&self, kind: Kind) -> Option<&str> {
+        match kind {
+            Kind::Voiceprint => self.voiceprint.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Loads the models and opens the store, whose folder is made if need be.
     fn open_hub(&self) -> anyhow::Result<Hub> {
         let store = self.store();
@@ -90,7 +109,10 @@ impl Common {
             &self.packs(),
             &store,
             answerer,
-            HubOptions::default(),
+            HubOptions {
+                voiceprint: self.voiceprint.clone(),
+                ..HubOptions::default()
+            },
         )?)
     }
 }
@@ -124,7 +146,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<()> {
         Command::Ask(args) => ask::run(common, args),
         Command::Memory(command) => memory::run(common, command),
         Command::Speakers(command) => speakers::run(common, command),
-        Command::Doctor => doctor::run(common),
+        Command::Doctor(args) => doctor::run(common, args),
     }
 }
 

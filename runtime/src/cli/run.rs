@@ -147,6 +147,7 @@ fn listen(
         }
     };
     settle(listener.finish(&mut acknowledge), &mut lost)?;
+    daemon.hub().reconcile()?;
     tracing::info!("the sound has ended");
     ended?;
     if lost > 0 {

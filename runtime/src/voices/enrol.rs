@@ -4,7 +4,10 @@
 //! quality gate are left out and named; the others have to be of one voice, enough
 //! of it, and not the voice of somebody who is known under another name.
 
-use earwitness_api::{message::Enrolled, types::SpeakerId};
+use earwitness_api::{
+    message::{Enrolled, MAX_ENROLMENT_SAMPLES},
+    types::SpeakerId,
+};
 use earwitness_dsp::dot::dot_f32;
 use earwitness_store::{Enrolment, NameError, Voice};
 
@@ -16,8 +19,6 @@ use crate::{
     segment::{Segment, SegmentOptions, Segmenter},
 };
 
-/// Sound that one enrolment takes, in seconds.
-pub const MAX_ENROLMENT_S: usize = 30;
 /// Good speech that an enrolment needs, in milliseconds.
 const LEAST_SPEECH_MS: u32 = 5000;
 /// Good speech from which more hardly makes a voice surer, in milliseconds.
@@ -29,7 +30,7 @@ const LONGEST_PIECE_MS: u32 = 4000;
 #[derive(Debug, thiserror::Error)]
 pub enum EnrolError {
     /// There is more sound than is needed.
-    #[error("an enrolment lasts at most {MAX_ENROLMENT_S} s; leave some of the recordings out")]
+    #[error("an enrolment lasts at most {} s; leave some of the recordings out", MAX_ENROLMENT_SAMPLES / SAMPLE_RATE_HZ as usize)]
     TooLong,
     /// Too little of the sound can be used.
     #[error(
@@ -71,10 +72,7 @@ pub enum EnrolError {
 }
 
 fn told(remarks: &[String]) -> String {
-    remarks
-        .iter()
-        .map(|remark| format!("; {remark}"))
-        .collect()
+    remarks.iter().map(|remark| format!("; {remark}")).collect()
 }
 
 /// A piece of speech that can be used.
@@ -89,7 +87,7 @@ impl Hub {
     /// person of that name is extended.
     pub fn enrol(&self, name: &str, recordings: &[Vec<f32>]) -> Result<Enrolled, EnrolError> {
         let samples: usize = recordings.iter().map(Vec::len).sum();
-        if samples > MAX_ENROLMENT_S * SAMPLE_RATE_HZ as usize {
+        if samples > MAX_ENROLMENT_SAMPLES {
             return Err(EnrolError::TooLong);
         }
         let (pieces, remarks) = self.pieces(recordings)?;
@@ -111,7 +109,7 @@ impl Hub {
         Ok(Enrolled {
             identity: self.store.enrol(&enrolment)?,
             speech_ms,
-            quality: self.calibration().probability(agreement)
+            quality: self.calibration.probability(agreement)
                 * (speech_ms as f32 / AMPLE_SPEECH_MS as f32).min(1.0),
             remarks,
         })

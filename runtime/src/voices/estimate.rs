@@ -9,42 +9,22 @@
 
 use std::collections::BTreeMap;
 
-use earwitness_api::types::SpeakerId;
+use earwitness_api::{
+    message::{NearestVoice, VoiceEstimate},
+    types::SpeakerId,
+};
 use earwitness_dsp::dot::dot_f32;
 use earwitness_models::manifest::Calibration;
 use earwitness_store::Voiceprint;
 
 use super::unit;
 
-/// What can be said of one person's voice.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
-    /// Who.
-    pub identity: SpeakerId,
-    /// Turns and pieces of an enrolment that this rests on.
-    pub turns: usize,
-    /// Share of them that would not have been recognised; `None` for a single one.
-    pub false_reject: Option<f32>,
-    /// Share of everybody else's turns that would be close enough to be taken for
-    /// this person; `None` where nobody else is known.
-    pub false_accept: Option<f32>,
-    /// The person whose voice is most alike.
-    pub nearest: Option<Nearest>,
-}
-
-/// Another person, and how alike the two are.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Nearest {
-    /// Who.
-    pub identity: SpeakerId,
-    /// Mean cosine similarity of a turn of one to a turn of the other.
-    pub similarity: f32,
-    /// How likely such a pair of turns is of one voice.
-    pub same: f32,
-}
-
 /// Estimates for everybody whose voice is kept, in the order of their ids.
-pub fn estimate(kept: &[Voiceprint], match_at: f32, calibration: Calibration) -> Vec<Estimate> {
+pub fn estimate(
+    kept: &[Voiceprint],
+    match_at: f32,
+    calibration: Calibration,
+) -> Vec<VoiceEstimate> {
     let mut people: BTreeMap<SpeakerId, Person> = BTreeMap::new();
     for voiceprint in kept {
         if let Some(turn) = unit(&voiceprint.embedding) {
@@ -56,9 +36,9 @@ pub fn estimate(kept: &[Voiceprint], match_at: f32, calibration: Calibration) ->
         .iter()
         .map(|(&identity, person)| {
             let turns_of_others = others(identity).flat_map(|(_, other)| &other.turns);
-            Estimate {
+            VoiceEstimate {
                 identity,
-                turns: person.turns.len(),
+                turns: person.turns.len() as u32,
                 false_reject: share((0..person.turns.len()).filter_map(|turn| {
                     let score = person.similarity_without(turn)?;
                     Some(score < match_at)
@@ -69,7 +49,7 @@ pub fn estimate(kept: &[Voiceprint], match_at: f32, calibration: Calibration) ->
                 nearest: others(identity)
                     .map(|(&id, other)| (person.mean_similarity(other), id))
                     .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
-                    .map(|(similarity, identity)| Nearest {
+                    .map(|(similarity, identity)| NearestVoice {
                         identity,
                         similarity,
                         same: calibration.probability(similarity),
@@ -89,7 +69,10 @@ struct Person {
 impl Person {
     fn add(&mut self, turn: Vec<f32>) {
         self.sum.resize(turn.len(), 0.0);
-        self.sum.iter_mut().zip(&turn).for_each(|(sum, x)| *sum += x);
+        self.sum
+            .iter_mut()
+            .zip(&turn)
+            .for_each(|(sum, x)| *sum += x);
         self.turns.push(turn);
     }
 

@@ -8,23 +8,20 @@ mod estimate;
 use std::collections::BTreeMap;
 
 use earwitness_api::types::{Identity, MergeReason, SpeakerId};
-use earwitness_models::manifest::Thresholds;
-use earwitness_store::{MergeError, NewMerge, Store, StorageError, Voiceprint};
+use earwitness_store::{MergeError, NewMerge, StorageError, Store, Voiceprint};
 
-use crate::attribute::reconcile::{
-    Apart, Match, ReconcileOptions, Utterance, pair, reconcile,
-};
+use crate::attribute::reconcile::{Apart, Match, ReconcileOptions, Utterance, pair, reconcile};
 
-pub use enrol::{EnrolError, MAX_ENROLMENT_S};
-pub use estimate::{Estimate, estimate};
+pub use enrol::EnrolError;
+pub use estimate::estimate;
 
 /// Merges the identities of a store that turn out to be one voice; to be called
 /// when a session is over. Returns what was merged, each with what spoke for it.
-pub fn reconcile_store(store: &Store, thresholds: Thresholds) -> Result<Vec<Match>, StorageError> {
+pub fn reconcile_store(store: &Store, merge_at: f32) -> Result<Vec<Match>, StorageError> {
     let identities = store.identities()?;
     let apart = set_apart(&identities, store.apart()?);
     let utterances: Vec<Utterance> = store.voiceprints()?.iter().filter_map(utterance).collect();
-    let options = ReconcileOptions::new(thresholds.merge);
+    let options = ReconcileOptions::new(merge_at);
     let mut merged = Vec::new();
     for found in reconcile(&utterances, &apart, &options) {
         let merge = NewMerge {

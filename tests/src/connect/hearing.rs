@@ -3,34 +3,87 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use earwitness::capture::{SAMPLE_RATE_HZ, decode};
+use earwitness::{
+    attribute::Quality,
+    capture::{SAMPLE_RATE_HZ, decode},
+    segment::{Segment, SegmentOptions, Segmenter},
+};
 use earwitness_models::{
     asr::Recognizer,
+    pack::Pack,
+    vad::{SpeechDetector, VadError},
     voiceprint::{VoiceprintEncoder, VoiceprintError},
 };
 
 use crate::{
-    asr::Heard,
+    asr,
     episodes::{Episode, Turn},
+    speakers::Heard,
 };
 
-/// The voiceprint of a turn and the length of its recording in milliseconds;
-/// `None` for a turn without one. A recording too short for a voiceprint gets
-/// the zero vector, which is like nobody.
-pub fn hear(
-    encoder: &mut VoiceprintEncoder,
-    episode: &Episode,
-    turn: &Turn,
-) -> Result<Option<(Vec<f32>, u32)>> {
-    let Some(samples) = samples(episode, turn)? else {
-        return Ok(None);
-    };
-    let voiceprint = match encoder.embed(&samples) {
-        Ok(voiceprint) => voiceprint,
-        Err(VoiceprintError::TooShort { .. }) => vec![0.0; encoder.dim()],
-        Err(error) => return Err(error).with_context(|| format!("turn {}", turn.id)),
-    };
-    Ok(Some((voiceprint, milliseconds(&samples).round() as u32)))
+/// The ears of the tracker: finds the speech in a turn's recording, and its
+/// voiceprint.
+pub struct Ear {
+    vad: Pack,
+    encoder: VoiceprintEncoder,
+}
+
+/// One segment from the first speech of a turn to the last, margins included: the
+/// data set says where turns begin and end.
+const WHOLE_TURN: SegmentOptions = SegmentOptions {
+    hangover_ms: LONGEST_TURN_MS,
+    max_ms: LONGEST_TURN_MS,
+    min_speech_ms: 1,
+    open_above: 0.5,
+    close_below: 0.35,
+    margin_ms: 160,
+    cut_search_ms: 5_000,
+};
+
+/// Longer than any turn.
+const LONGEST_TURN_MS: u32 = 600_000;
+
+impl Ear {
+    /// An ear with these models.
+    pub fn new(vad: Pack, encoder: VoiceprintEncoder) -> Self {
+        Self { vad, encoder }
+    }
+
+    /// What the device would hear of a turn; `None` for a turn without a recording.
+    /// A recording too short for a voiceprint gets the zero vector, which is like
+    /// nobody.
+    pub fn hear(&mut self, episode: &Episode, turn: &Turn) -> Result<Option<Heard>> {
+        let Some(samples) = samples(episode, turn)? else {
+            return Ok(None);
+        };
+        let audio_ms = milliseconds(&samples).round() as u32;
+        let (speech, speech_ms) = match self.speech(&samples)? {
+            Some(segment) => (segment.samples, segment.speech_ms),
+            None => (samples, 0),
+        };
+        let voiceprint = match self.encoder.embed(&speech) {
+            Ok(voiceprint) => voiceprint,
+            Err(VoiceprintError::TooShort { .. }) => vec![0.0; self.encoder.dim()],
+            Err(error) => return Err(error).with_context(|| format!("turn {}", turn.id)),
+        };
+        Ok(Some(Heard {
+            voiceprint,
+            audio_ms,
+            quality: Quality::of(&speech, speech_ms),
+        }))
+    }
+
+    fn speech(&self, samples: &[f32]) -> Result<Option<Segment>> {
+        let mut segmenter = Segmenter::new(SpeechDetector::load(&self.vad)?, WHOLE_TURN);
+        let mut speech = None;
+        let mut keep = |segment| -> Result<(), VadError> {
+            speech = Some(segment);
+            Ok(())
+        };
+        segmenter.push(samples, &mut keep)?;
+        segmenter.finish(&mut keep)?;
+        Ok(speech)
+    }
 }
 
 /// The words of a turn; `None` for a turn without a recording.
@@ -38,7 +91,7 @@ pub fn recognize(
     recognizer: &mut dyn Recognizer,
     episode: &Episode,
     turn: &Turn,
-) -> Result<Option<Heard>> {
+) -> Result<Option<asr::Heard>> {
     let Some(samples) = samples(episode, turn)? else {
         return Ok(None);
     };
@@ -47,7 +100,7 @@ pub fn recognize(
         .transcribe(&samples)
         .with_context(|| format!("turn {}", turn.id))?;
     let wall_ms = start.elapsed().as_secs_f64() * 1e3;
-    Ok(Some(Heard {
+    Ok(Some(asr::Heard {
         text: transcript.text,
         audio_ms: milliseconds(&samples),
         wall_ms,

@@ -5,6 +5,7 @@
 
 mod asr;
 mod demo;
+mod ghosts;
 mod output;
 mod retrieval;
 mod speakers;
@@ -34,6 +35,8 @@ enum Command {
 enum Eval {
     /// Telling voices apart and knowing them again
     Speakers(speakers::Arguments),
+    /// Making nobody of noises, and one identity of one voice
+    Ghosts(ghosts::Arguments),
     /// Recognising words
     Asr(asr::Arguments),
     /// Finding the records that support an answer
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
     let outcome = match Harness::parse().command {
         Command::Demo(arguments) => arguments.run(),
         Command::Eval(Eval::Speakers(arguments)) => arguments.run(),
+        Command::Eval(Eval::Ghosts(arguments)) => arguments.run(),
         Command::Eval(Eval::Asr(arguments)) => arguments.run(),
         Command::Eval(Eval::Retrieval(arguments)) => arguments.run(),
     };
