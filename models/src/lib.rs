@@ -14,4 +14,4 @@ pub mod parity;
 pub mod vad;
 pub mod voiceprint;
 
-pub use graph::{GraphError, LoadError};
+pub use graph::{GraphError, LoadError, operator_counts};

@@ -3,6 +3,7 @@
 //! A thin program: it knows none of the other crates and runs them as processes.
 
 mod bare_metal;
+mod bench;
 mod harness;
 mod models;
 mod process;
@@ -33,6 +34,8 @@ enum Chore {
     Demo(harness::Args),
     /// Evaluates on a folder of episodes
     Eval(harness::Args),
+    /// Measures how fast a part is, beside a peer
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Chore::Test(args) => test::run(&args),
         Chore::Demo(args) => harness::demo(&args),
         Chore::Eval(args) => harness::eval(&args),
+        Chore::Bench(args) => bench::run_all(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -68,15 +68,15 @@ fn the_level_of_the_sound_hardly_matters() {
 }
 
 #[test]
-fn one_frame_is_enough_and_less_is_an_error() {
+fn eight_frames_are_enough_and_less_is_an_error() {
     let (mut encoder, utterance) = encoder();
     let samples = utterance(0);
-    encoder.embed(&samples[..400]).unwrap();
-    for length in [0, 1, 399] {
+    encoder.embed(&samples[..1520]).unwrap();
+    for length in [0, 1, 1519] {
         let refused = encoder.embed(&samples[..length]);
         let expected = VoiceprintError::TooShort {
             given: length,
-            needed: 400,
+            needed: 1520,
         };
         assert_eq!(refused.unwrap_err().to_string(), expected.to_string());
     }

@@ -5,3 +5,4 @@ mod bad_input;
 mod daemon;
 mod device;
 mod memory;
+mod voices;

@@ -6,11 +6,10 @@ use anyhow::{Context, Result};
 use earwitness::{
     attribute::Quality,
     capture::{SAMPLE_RATE_HZ, decode},
-    segment::{Segment, SegmentOptions, Segmenter},
+    segment::{Segment, SegmentOptions, Segmenter, SpeechScorer},
 };
 use earwitness_models::{
     asr::Recognizer,
-    pack::Pack,
     vad::{SpeechDetector, VadError},
     voiceprint::{VoiceprintEncoder, VoiceprintError},
 };
@@ -24,7 +23,7 @@ use crate::{
 /// The ears of the tracker: finds the speech in a turn's recording, and its
 /// voiceprint.
 pub struct Ear {
-    vad: Pack,
+    detector: SpeechDetector,
     encoder: VoiceprintEncoder,
 }
 
@@ -43,10 +42,21 @@ const WHOLE_TURN: SegmentOptions = SegmentOptions {
 /// Longer than any turn.
 const LONGEST_TURN_MS: u32 = 600_000;
 
+/// A detector that serves one turn after the other.
+struct Lent<'d>(&'d mut SpeechDetector);
+
+impl SpeechScorer for Lent<'_> {
+    type Error = VadError;
+
+    fn score(&mut self, window: &[f32]) -> Result<f32, VadError> {
+        self.0.push(window)
+    }
+}
+
 impl Ear {
     /// An ear with these models.
-    pub fn new(vad: Pack, encoder: VoiceprintEncoder) -> Self {
-        Self { vad, encoder }
+    pub fn new(detector: SpeechDetector, encoder: VoiceprintEncoder) -> Self {
+        Self { detector, encoder }
     }
 
     /// What the device would hear of a turn; `None` for a turn without a recording.
@@ -73,8 +83,9 @@ impl Ear {
         }))
     }
 
-    fn speech(&self, samples: &[f32]) -> Result<Option<Segment>> {
-        let mut segmenter = Segmenter::new(SpeechDetector::load(&self.vad)?, WHOLE_TURN);
+    fn speech(&mut self, samples: &[f32]) -> Result<Option<Segment>> {
+        self.detector.reset();
+        let mut segmenter = Segmenter::new(Lent(&mut self.detector), WHOLE_TURN);
         let mut speech = None;
         let mut keep = |segment| -> Result<(), VadError> {
             speech = Some(segment);

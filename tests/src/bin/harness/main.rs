@@ -1,9 +1,10 @@
-//! Runs the evaluations: `cargo xtask eval` is this program.
+//! Runs the evaluations and benchmarks: `cargo xtask eval` and `bench` are this program.
 //!
 //! Exit status: 0 done, 1 something failed or an episode was refused (the last
 //! line on standard error says what), 2 wrong usage.
 
 mod asr;
+mod bench;
 mod demo;
 mod ghosts;
 mod output;
@@ -29,6 +30,8 @@ enum Command {
     /// Evaluates one part of the system on a data set
     #[command(subcommand)]
     Eval(Eval),
+    /// Measures how fast a part is, beside a peer
+    Bench(bench::Arguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -46,6 +49,7 @@ enum Eval {
 fn main() -> ExitCode {
     let outcome = match Harness::parse().command {
         Command::Demo(arguments) => arguments.run(),
+        Command::Bench(arguments) => arguments.run(),
         Command::Eval(Eval::Speakers(arguments)) => arguments.run(),
         Command::Eval(Eval::Ghosts(arguments)) => arguments.run(),
         Command::Eval(Eval::Asr(arguments)) => arguments.run(),

@@ -8,6 +8,7 @@ use earwitness::attribute::{AttributeOptions, Update, reconcile::ReconcileOption
 use earwitness_models::{
     manifest::{Kind, Thresholds},
     pack::Pack,
+    vad::SpeechDetector,
     voiceprint::VoiceprintEncoder,
 };
 use earwitness_tests::{
@@ -71,7 +72,8 @@ impl Arguments {
         let pack = Pack::open_variant(&packs, Kind::Voiceprint, self.voiceprint.as_deref())?;
         let encoder = VoiceprintEncoder::load(&pack)?;
         let thresholds = encoder.thresholds();
-        let mut ear = Ear::new(Pack::open(&packs, Kind::Vad)?, encoder);
+        let detector = SpeechDetector::load(&Pack::open(&packs, Kind::Vad)?)?;
+        let mut ear = Ear::new(detector, encoder);
         let mut variants: BTreeMap<&'static str, SpeakersReport> = BTreeMap::new();
         let mut trials = Trials::default();
         let bar = progress("speakers", set.episodes.len());
