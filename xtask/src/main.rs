@@ -2,12 +2,13 @@
 //!
 //! A thin program: it knows none of the other crates and runs them as processes.
 
-mod bare_metal;
+mod cross;
 mod harness;
 mod models;
 mod process;
 mod progress;
 mod test;
+mod toolchain;
 
 use std::process::ExitCode;
 
