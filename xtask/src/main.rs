@@ -1,6 +1,7 @@
 //! One door for every chore of the project: `cargo xtask --help`.
 //!
 //! A thin program: it knows none of the other crates and runs them as processes.
+#![forbid(unsafe_code)]
 
 mod cross;
 mod harness;
