@@ -171,7 +171,7 @@ impl SpeakersReport {
     }
 }
 
-/// Trials of all pairs of turns of an episode, each of [`LONG_MS`] and more: are they
+/// Trials of all pairs of turns of an episode, each of 1.6 s and more: are they
 /// of one speaker? Over episodes nobody can tell, since participants may recur.
 #[derive(Debug, Default)]
 pub struct Trials {
