@@ -44,7 +44,7 @@ pub(crate) const fn pow(x: f64, exponent: f64) -> f64 {
     if x < f64::MIN_POSITIVE {
         return 0.0;
     }
-    // exp(y) = exp(y / 2^10)^(2^10) would lose three digits; halving by ln 2 does not.
+    // The series of the exponential is short for less than ln 2.
     let y = exponent * ln(x);
     let halvings = (-y / LN_2) as i32;
     let rest = y + halvings as f64 * LN_2;
@@ -61,6 +61,11 @@ pub(crate) const fn pow(x: f64, exponent: f64) -> f64 {
         i += 1;
     }
     sum
+}
+
+/// The nearest whole number, away from zero in the middle.
+pub(crate) const fn round(x: f64) -> i64 {
+    (if x < 0.0 { x - 0.5 } else { x + 0.5 }) as i64
 }
 
 /// An angle in [-pi / 2, pi / 2] with the same squared sine.
@@ -110,5 +115,6 @@ mod tests {
             close(pow(part, 0.85), libm::pow(part, 0.85));
         }
         close(pow(1e-20, 0.85), libm::pow(1e-20, 0.85));
+        assert_eq!([-1.5, -0.4, 0.5, 2.4].map(round), [-2, 0, 1, 2]);
     }
 }

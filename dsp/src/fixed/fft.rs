@@ -26,7 +26,7 @@ pub(super) const fn twiddles() -> Twiddles {
 
 /// A number in [-1, 1] with 30 fractional bits.
 pub(super) const fn q30(x: f64) -> i32 {
-    (x * (1 << 30) as f64).round() as i32
+    const_math::round(x * (1 << 30) as f64) as i32
 }
 
 /// |X_k|^2 for k = 0 .. 255, up to the exponent.

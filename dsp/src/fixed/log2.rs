@@ -18,7 +18,7 @@ const fn table() -> [u32; STEPS + 1] {
     let mut i = 0;
     while i < table.len() {
         let exact = const_math::ln(1.0 + i as f64 / STEPS as f64) / LN_2;
-        table[i] = (exact * (1 << LOG2_BITS) as f64).round() as u32;
+        table[i] = const_math::round(exact * (1 << LOG2_BITS) as f64) as u32;
         i += 1;
     }
     table

@@ -58,7 +58,8 @@ impl FixedTables {
         let mut weights = [0; MAX_WEIGHTS];
         let mut i = 0;
         while i < MAX_WEIGHTS {
-            weights[i] = (filters.weights[i] * (1 << WEIGHT_BITS) as f32).round() as u16;
+            let weight = (filters.weights[i] * (1 << WEIGHT_BITS) as f32) as f64;
+            weights[i] = const_math::round(weight) as u16;
             i += 1;
         }
         Ok(Self {
@@ -132,5 +133,5 @@ const fn checked(options: &FbankOptions) -> Result<(Framing, MelFilters), FbankE
 /// 16-bit samples times the length of the frame.
 const fn scale_log2(scale: f32, length: usize) -> i32 {
     let octaves = const_math::ln(scale as f64 / (32_768.0 * length as f64)) / LN_2;
-    (2.0 * octaves * (1 << LOG2_BITS) as f64).round() as i32
+    const_math::round(2.0 * octaves * (1 << LOG2_BITS) as f64) as i32
 }
