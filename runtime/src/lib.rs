@@ -10,6 +10,7 @@
 //! [`hub`] holds the models and the memory that all of them share, [`serve`]
 //! puts the hub behind the message API, and the program in `main.rs` is a thin
 //! command line over all of it.
+#![forbid(unsafe_code)]
 
 pub mod answer;
 pub mod attribute;

@@ -11,6 +11,7 @@
 //!
 //! `DESIGN.md` in this crate has the layout of the file, its invariants by
 //! name, and what is assumed of the medium below.
+#![forbid(unsafe_code)]
 
 mod append;
 mod backend;

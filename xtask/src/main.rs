@@ -1,13 +1,15 @@
 //! One door for every chore of the project: `cargo xtask --help`.
 //!
 //! A thin program: it knows none of the other crates and runs them as processes.
+#![forbid(unsafe_code)]
 
-mod bare_metal;
+mod cross;
 mod harness;
 mod models;
 mod process;
 mod progress;
 mod test;
+mod toolchain;
 
 use std::process::ExitCode;
 
