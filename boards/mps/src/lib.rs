@@ -9,7 +9,9 @@ mod uart;
 
 use core::panic::PanicInfo;
 
-use cortex_m::peripheral::{SYST, syst::SystClkSource};
+use cortex_m::asm::wfi;
+use cortex_m::interrupt::InterruptNumber;
+use cortex_m::peripheral::{NVIC, SYST, syst::SystClkSource};
 use cortex_m_semihosting::{debug, hio};
 use earwitness_api::node::BLOCK_SAMPLES;
 use earwitness_firmware::{Block, Board, Node};
@@ -22,10 +24,22 @@ const TICKS_MASK: u32 = 0x00ff_ffff;
 
 static NODE: StaticCell<Node> = StaticCell::new();
 
+/// An interrupt line, by its number.
+#[derive(Clone, Copy)]
+pub struct Interrupt(pub u16);
+
+// SAFETY: the number is what it says, and does not change.
+unsafe impl InterruptNumber for Interrupt {
+    fn number(self) -> u16 {
+        self.0
+    }
+}
+
 /// An MPS board: one port to the hub, one from the microphone, and SysTick as clock.
 pub struct Mps {
     link: Uart,
     microphone: Uart,
+    interrupts: &'static [Interrupt],
     last_count: u32,
     ticks: u32,
     block: Block,
@@ -33,8 +47,20 @@ pub struct Mps {
 }
 
 impl Mps {
-    /// Takes the board's hardware into use.
-    pub fn new(link: Uart, microphone: Uart, mut clock: SYST) -> Self {
+    /// Takes the board's hardware into use; `interrupts` are those of both ports.
+    pub fn new(
+        link: Uart,
+        microphone: Uart,
+        interrupts: &'static [Interrupt],
+        mut clock: SYST,
+    ) -> Self {
+        // A pending interrupt ends a sleep also where it is masked, so that no
+        // handler is needed.
+        cortex_m::interrupt::disable();
+        for &interrupt in interrupts {
+            // SAFETY: with all interrupts masked no handler runs.
+            unsafe { NVIC::unmask(interrupt) };
+        }
         clock.set_clock_source(SystClkSource::Core);
         clock.set_reload(TICKS_MASK);
         clock.clear_current();
@@ -42,6 +68,7 @@ impl Mps {
         Self {
             link,
             microphone,
+            interrupts,
             last_count: 0,
             ticks: 0,
             block: Block {
@@ -56,8 +83,17 @@ impl Mps {
     pub fn run(mut self, id: u32) -> ! {
         let node = NODE.init_with(|| Node::new(id));
         loop {
-            node.step(&mut self);
+            if !node.step(&mut self) {
+                wfi();
+                self.clear_interrupts();
+            }
         }
+    }
+
+    fn clear_interrupts(&mut self) {
+        self.link.clear_interrupts();
+        self.microphone.clear_interrupts();
+        self.interrupts.iter().copied().for_each(NVIC::unpend);
     }
 
     /// Puts a byte from the microphone into its sample.

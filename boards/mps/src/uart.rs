@@ -1,15 +1,19 @@
-//! The serial port of ARM's Cortex-M System Design Kit (APB UART), polled.
+//! The serial port of ARM's Cortex-M System Design Kit (APB UART), polled; its
+//! interrupts only end a sleep.
 
 /// Register offsets in words, and bits: Cortex-M System Design Kit Technical
 /// Reference Manual, table 4-8.
 const DATA: usize = 0;
 const STATE: usize = 1;
 const CTRL: usize = 2;
+const INTERRUPTS: usize = 3;
 const BAUDDIV: usize = 4;
 
 const TX_FULL: u32 = 1 << 0;
 const RX_FULL: u32 = 1 << 1;
 const TX_AND_RX_ENABLE: u32 = 0b11;
+const TX_AND_RX_INTERRUPT: u32 = 0b11 << 2;
+const ALL_INTERRUPTS: u32 = 0b1111;
 /// The smallest divider that the port accepts; an emulated wire has no speed.
 const SMALLEST_DIVIDER: u32 = 16;
 
@@ -28,7 +32,7 @@ impl Uart {
             registers: core::ptr::with_exposed_provenance_mut(address),
         };
         uart.set(BAUDDIV, SMALLEST_DIVIDER);
-        uart.set(CTRL, TX_AND_RX_ENABLE);
+        uart.set(CTRL, TX_AND_RX_ENABLE | TX_AND_RX_INTERRUPT);
         uart
     }
 
@@ -44,6 +48,11 @@ impl Uart {
             self.set(DATA, byte.into());
         }
         free
+    }
+
+    /// Takes back what woke the processor.
+    pub fn clear_interrupts(&mut self) {
+        self.set(INTERRUPTS, ALL_INTERRUPTS);
     }
 
     fn get(&self, register: usize) -> u32 {

@@ -6,19 +6,21 @@ use core::panic::PanicInfo;
 
 use cortex_m::Peripherals;
 use cortex_m_rt::entry;
-use mps::{Mps, Uart};
+use mps::{Interrupt, Mps, Uart};
 
 /// Serial ports of the FPGA image: the first is the link to the hub, the second
 /// brings the microphone.
 const LINK: usize = 0x5930_3000;
 const MICROPHONE: usize = 0x5930_4000;
+/// Receiving and sending on the link, receiving from the microphone.
+static INTERRUPTS: [Interrupt; 3] = [Interrupt(33), Interrupt(34), Interrupt(35)];
 
 #[entry]
 fn main() -> ! {
     let peripherals = Peripherals::take().expect("nobody took them before");
     // SAFETY: the addresses are those of the FPGA image, and only this uses them.
     let (link, microphone) = unsafe { (Uart::new(LINK), Uart::new(MICROPHONE)) };
-    Mps::new(link, microphone, peripherals.SYST).run(547)
+    Mps::new(link, microphone, &INTERRUPTS, peripherals.SYST).run(547)
 }
 
 #[panic_handler]
