@@ -17,6 +17,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
+    #[inline(always)]
     pub fn new() -> Self {
         Self {
             vad: EnergyVad::new(EnergyVadOptions::default()),

@@ -5,8 +5,8 @@ use crate::outbox::Outbox;
 use crate::{Block, Board};
 use earwitness_api::frame::Decoder;
 use earwitness_api::node::{
-    AdpcmEncoder, BLOCK_SAMPLES, NODE_VERSION, NodeFormat, NodeFrame, NodeMessage,
-    NodeRequest, NodeStatus, Payload,
+    AdpcmEncoder, BLOCK_SAMPLES, NODE_VERSION, NodeFormat, NodeFrame, NodeMessage, NodeRequest,
+    NodeStatus, Payload,
 };
 use earwitness_dsp::fbank::MAX_MEL_BINS;
 use earwitness_dsp::fixed::{DcBlocker, FixedFbank, FixedTables, NODE_FBANK};
@@ -33,6 +33,10 @@ pub struct Node {
 
 impl Node {
     /// A node that was just switched on; `id` tells it from others.
+    ///
+    /// Inlined, as the parts it is made of, so that it is built where it will live and
+    /// not on the stack.
+    #[inline(always)]
     pub fn new(id: u32) -> Self {
         Self {
             requests: Decoder::new([0; REQUEST_BYTES]),
@@ -166,9 +170,13 @@ struct Encoder {
     bytes: [u8; 2 * BLOCK_SAMPLES],
 }
 
-const _: () = assert!(MAX_MEL_BINS <= BLOCK_SAMPLES, "features fit where samples do");
+const _: () = assert!(
+    MAX_MEL_BINS <= BLOCK_SAMPLES,
+    "features fit where samples do"
+);
 
 impl Encoder {
+    #[inline(always)]
     fn new() -> Self {
         Self {
             adpcm: AdpcmEncoder::default(),

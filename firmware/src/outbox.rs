@@ -15,6 +15,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    #[inline(always)]
     pub const fn new() -> Self {
         Self {
             waiting: Deque::new(),

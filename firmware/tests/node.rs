@@ -87,17 +87,26 @@ struct Heard {
 
 impl Heard {
     fn samples(&self) -> Vec<i16> {
-        self.sound.iter().flat_map(|(_, _, samples)| samples.clone()).collect()
+        self.sound
+            .iter()
+            .flat_map(|(_, _, samples)| samples.clone())
+            .collect()
     }
 }
 
 fn heard(sent: &[u8]) -> Heard {
     let (mut link, mut heard) = (NodeLink::default(), Heard::default());
     link.feed(sent, |event| match event {
-        Event::Sound { sample, speech, samples } => {
+        Event::Sound {
+            sample,
+            speech,
+            samples,
+        } => {
             heard.sound.push((sample, speech, samples.to_vec()));
         }
-        Event::Features { sample, energies, .. } => {
+        Event::Features {
+            sample, energies, ..
+        } => {
             heard.features.push((sample, energies.to_vec()));
         }
         Event::Status(status) => heard.status = Some(status),
@@ -116,7 +125,10 @@ fn send(samples: &[i16], config: NodeConfig) -> (Heard, FakeBoard) {
 }
 
 fn config(format: NodeFormat) -> NodeConfig {
-    NodeConfig { format, gated: false }
+    NodeConfig {
+        format,
+        gated: false,
+    }
 }
 
 /// A second of near silence, a second of a rich tone, two seconds of near silence.
@@ -140,7 +152,10 @@ fn raw_samples_arrive_as_they_left_the_high_pass() {
     assert_eq!(heard.samples(), filtered(call()));
     let stamps = heard.sound.iter().map(|(sample, _, _)| *sample);
     assert!(stamps.eq((0..64_000).step_by(BLOCK_SAMPLES)));
-    let whole = Counters { frames: 401, ..Counters::default() };
+    let whole = Counters {
+        frames: 401,
+        ..Counters::default()
+    };
     assert_eq!(heard.counters, whole);
 }
 
@@ -150,9 +165,17 @@ fn adpcm_keeps_the_sound() {
     let (sent, got) = (filtered(call()), heard.samples());
     assert_eq!(sent.len(), got.len());
     let power = |x: f32| x * x;
-    let noise: f32 = sent.iter().zip(&got).map(|(&x, &y)| power(f32::from(x) - f32::from(y))).sum();
+    let noise: f32 = sent
+        .iter()
+        .zip(&got)
+        .map(|(&x, &y)| power(f32::from(x) - f32::from(y)))
+        .sum();
     let signal: f32 = sent.iter().map(|&x| power(x.into())).sum();
-    assert!(noise < signal / 100.0, "{} dB", 10.0 * (signal / noise).log10());
+    assert!(
+        noise < signal / 100.0,
+        "{} dB",
+        10.0 * (signal / noise).log10()
+    );
 }
 
 #[test]
@@ -170,14 +193,20 @@ fn features_are_those_of_the_front_end() {
 
 #[test]
 fn a_closed_gate_sends_nothing_but_what_came_before_it_opened() {
-    let gated = NodeConfig { gated: true, ..NodeConfig::default() };
+    let gated = NodeConfig {
+        gated: true,
+        ..NodeConfig::default()
+    };
     let (heard, _) = send(&call(), gated);
     let first_open = heard.sound.iter().find(|(_, speech, _)| *speech).unwrap().0;
     assert_eq!(heard.sound[0].0, first_open - 1_600);
     assert!((16_000..17_600).contains(&first_open), "{first_open}");
     let last = heard.sound.last().unwrap().0;
-    assert!((32_000..44_000).contains(&last), "{last}");
-    assert_eq!((heard.counters.lost_frames, heard.counters.lost_samples), (0, 0));
+    assert!((32_000..46_000).contains(&last), "{last}");
+    assert_eq!(
+        (heard.counters.lost_frames, heard.counters.lost_samples),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -186,8 +215,15 @@ fn features_begin_anew_after_a_gap() {
     board.blocks.drain(50..53);
     board.ask(NodeRequest::Configure(config(NodeFormat::Fbank)));
     board.run(&mut Node::new(7));
-    let stamps: Vec<u64> = heard(&board.sent).features.iter().map(|(sample, _)| *sample).collect();
-    let gap = stamps.windows(2).find(|pair| pair[1] != pair[0] + 160).unwrap();
+    let stamps: Vec<u64> = heard(&board.sent)
+        .features
+        .iter()
+        .map(|(sample, _)| *sample)
+        .collect();
+    let gap = stamps
+        .windows(2)
+        .find(|pair| pair[1] != pair[0] + 160)
+        .unwrap();
     // The last whole frame before the gap begins 400 samples before it or earlier.
     assert_eq!(gap, [7_520, 8_480]);
 }
@@ -213,6 +249,7 @@ fn a_link_that_stalls_costs_whole_frames_and_the_hub_knows_which() {
         node.step(&mut board);
     }
     board.link_room = 1_000;
+    board.run(&mut node);
     board.ask(NodeRequest::Status);
     board.run(&mut node);
     let heard = heard(&board.sent);
@@ -227,7 +264,9 @@ fn a_link_that_stalls_costs_whole_frames_and_the_hub_knows_which() {
 fn nonsense_from_the_hub_changes_nothing_and_the_next_request_is_heard() {
     let (mut board, mut node) = (FakeBoard::default(), Node::new(7));
     board.link_room = 1_000;
-    board.asked.extend((0..5_000_u32).map(|i| (i * i % 251) as u8));
+    board
+        .asked
+        .extend((0..5_000_u32).map(|i| (i * i % 251) as u8));
     let wanted = config(NodeFormat::Adpcm);
     board.ask(NodeRequest::Configure(wanted));
     board.run(&mut node);
@@ -241,5 +280,8 @@ fn work_is_measured() {
     board.ask(NodeRequest::Status);
     board.run(&mut node);
     let status = heard(&board.sent).status.unwrap();
-    assert_eq!((status.blocks, status.ticks, status.slowest_block_ticks), (400, 40_000, 100));
+    assert_eq!(
+        (status.blocks, status.ticks, status.slowest_block_ticks),
+        (400, 40_000, 100)
+    );
 }

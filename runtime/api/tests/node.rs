@@ -58,7 +58,10 @@ fn version_1_is_written_as_released() {
     };
     let configure = |format| {
         let gated = false;
-        bytes(&NodeMessage::new(NodeRequest::Configure(NodeConfig { format, gated })))
+        bytes(&NodeMessage::new(NodeRequest::Configure(NodeConfig {
+            format,
+            gated,
+        })))
     };
     let frames = [
         ("pcm", bytes(&sent(Payload::Pcm(&[0x34, 0x12, 0x00, 0x80])))),
@@ -70,8 +73,16 @@ fn version_1_is_written_as_released() {
         ("configure.fbank", configure(NodeFormat::Fbank)),
         ("ask", bytes(&NodeMessage::new(NodeRequest::Status))),
     ];
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let written: Vec<String> = frames.iter().map(|(name, b)| format!("{name} {}", hex(b))).collect();
+    let hex = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    let written: Vec<String> = frames
+        .iter()
+        .map(|(name, b)| format!("{name} {}", hex(b)))
+        .collect();
     assert_eq!(written, GOLDEN.lines().collect::<Vec<_>>());
 }
 
@@ -95,7 +106,10 @@ fn received(stream: &[u8]) -> (Vec<u32>, usize) {
 fn stream(frames: u32) -> Vec<u8> {
     let frame = |sequence| {
         let samples = [sequence as u8; 2 * BLOCK_SAMPLES];
-        bytes(&NodeFrame { sequence, ..sent(Payload::Pcm(&samples)) })
+        bytes(&NodeFrame {
+            sequence,
+            ..sent(Payload::Pcm(&samples))
+        })
     };
     (0..frames).flat_map(frame).collect()
 }
@@ -165,7 +179,10 @@ proptest! {
 
 #[test]
 fn another_version_is_told_apart() {
-    let newer = NodeFrame { version: NODE_VERSION + 1, ..sent(Payload::Pcm(&[])) };
+    let newer = NodeFrame {
+        version: NODE_VERSION + 1,
+        ..sent(Payload::Pcm(&[]))
+    };
     let mut buffer = [0; 64];
     let framed = frame::encode(&newer, &mut buffer).unwrap();
     let mut decoder = Decoder::new([0; 64]);
@@ -176,7 +193,10 @@ fn another_version_is_told_apart() {
 
 #[test]
 fn a_stamp_beyond_any_clock_is_refused() {
-    let mut frame = NodeFrame { sample: MAX_SAMPLE, ..sent(Payload::Pcm(&[])) };
+    let mut frame = NodeFrame {
+        sample: MAX_SAMPLE,
+        ..sent(Payload::Pcm(&[]))
+    };
     let mut open = |sample| {
         frame.sample = sample;
         let mut buffer = [0; 64];

@@ -16,7 +16,10 @@ struct Dice(u64);
 impl Dice {
     /// A number below `bound`.
     fn roll(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (self.0 >> 33) % bound
     }
 }
@@ -34,7 +37,14 @@ struct World {
 
 impl World {
     fn new(seed: u64, on_us: u64, ppm: f64, level: f32, noise: u64) -> Self {
-        Self { on_us, ppm, level, noise, sequence: 0, dice: Dice(seed) }
+        Self {
+            on_us,
+            ppm,
+            level,
+            noise,
+            sequence: 0,
+            dice: Dice(seed),
+        }
     }
 
     /// True time, in microseconds, of a sample.
@@ -47,11 +57,18 @@ impl World {
         let first = u64::from(self.sequence) * BLOCK_SAMPLES as u64;
         let sample = |i| {
             let noise = self.dice.roll(2 * self.noise + 1) as f32 - self.noise as f32;
-            let said = if speech { self.level * voice(self.time_us(i)) } else { 0.0 };
+            let said = if speech {
+                self.level * voice(self.time_us(i))
+            } else {
+                0.0
+            };
             (said + noise) as i16
         };
         let samples: Vec<i16> = (first..first + BLOCK_SAMPLES as u64).map(sample).collect();
-        let pcm: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+        let pcm: Vec<u8> = samples
+            .iter()
+            .flat_map(|sample| sample.to_le_bytes())
+            .collect();
         let frame = NodeFrame {
             version: NODE_VERSION,
             node: 1,
@@ -92,7 +109,12 @@ fn play(worlds: &mut [World], seconds: u64, loss: u64, speech: fn(u64) -> bool) 
         }
     }
     arrivals.sort_by_key(|(time, _, bytes)| (*time, bytes.len()));
-    let mut played = Played { array, nodes, samples: Vec::new(), chosen: Vec::new() };
+    let mut played = Played {
+        array,
+        nodes,
+        samples: Vec::new(),
+        chosen: Vec::new(),
+    };
     for (time, node, bytes) in arrivals {
         played.array.feed(node, &bytes, time);
         let before = played.samples.len();
@@ -122,9 +144,16 @@ fn offset_and_drift_are_found_under_jitter() {
         let (mut clock, mut dice) = (NodeClock::default(), Dice(2));
         for block in 1..6_000 {
             let sample = block * BLOCK_SAMPLES as u64;
-            clock.observe(sample, world.time_us(sample) as u64 + 3_000 + dice.roll(20_000));
+            clock.observe(
+                sample,
+                world.time_us(sample) as u64 + 3_000 + dice.roll(20_000),
+            );
         }
-        assert!((clock.drift_ppm() + ppm).abs() < 5.0, "{} for {ppm}", clock.drift_ppm());
+        assert!(
+            (clock.drift_ppm() + ppm).abs() < 5.0,
+            "{} for {ppm}",
+            clock.drift_ppm()
+        );
         let sample = 950_000;
         let error = clock.hub_us(sample as f64).unwrap() - world.time_us(sample) - 3_000.0;
         assert!(error.abs() < 1_000.0, "{error} us at {ppm} ppm");
@@ -178,7 +207,12 @@ fn the_closer_microphone_is_chosen_and_kept() {
 
 #[test]
 fn a_lost_frame_of_one_node_is_filled_from_another() {
-    let quiet = || [World::new(1, 0, 0.0, 4_000.0, 5), World::new(2, 0, 0.0, 4_000.0, 5)];
+    let quiet = || {
+        [
+            World::new(1, 0, 0.0, 4_000.0, 5),
+            World::new(2, 0, 0.0, 4_000.0, 5),
+        ]
+    };
     let alone = play(&mut quiet()[..1], 10, 20, always);
     let both = play(&mut quiet(), 10, 20, always);
     assert!(alone.array.counters(alone.nodes[0]).lost_frames > 20);
@@ -200,7 +234,10 @@ fn a_node_that_restarts_is_heard_again() {
             samples.clear();
             array.pull(heard + 2_000, &mut samples);
         }
-        assert!(samples.iter().any(|x| x.abs() > 0.01), "switched on at {on_us}");
+        assert!(
+            samples.iter().any(|x| x.abs() > 0.01),
+            "switched on at {on_us}"
+        );
     }
     assert_eq!(array.counters(node).restarts, 1);
 }
