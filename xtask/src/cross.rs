@@ -1,13 +1,18 @@
-//! What the tests check for other machines than this one: the kernels on 64-bit
-//! Arm, and the crates of a microphone node on a microcontroller.
+//! What the tests check for other machines than this one: the signal processing
+//! on 64-bit Arm, and the crates of a microphone node on a microcontroller.
+//!
+//! A check whose tools are missing is left out, and says how to get them.
 
 use anyhow::Result;
 
 use crate::{process::step, toolchain::Toolchain};
 
-/// Processors that the signal processing is tested on: every extension that QEMU
-/// knows, and a core without the dot product instructions.
-const ARM_CORES: &[&str] = &["max", "cortex-a53"];
+/// Processors with every extension that the emulator knows, without any, and
+/// what is tested there.
+const ARM_CORES: &[(&str, &[&str])] = &[("max", &["--tests"]), ("cortex-a53", &["--test", "scan"])];
+
+/// A board with a Cortex-M4.
+const BOARD: &str = "mps2-an386";
 
 /// The crates of a microphone node, with each FFT that it may choose.
 const NODE_CRATES: &[(&str, &[&str])] = &[
@@ -16,33 +21,35 @@ const NODE_CRATES: &[(&str, &[&str])] = &[
     ("earwitness-api", &[]),
 ];
 
-/// Runs the checks; says what is missing where one cannot run.
+/// The tests that a microcontroller shares with the hub.
+const NODE_TESTS: &str = "dsp/tests/bare-metal/Cargo.toml";
+
+/// Runs the checks whose tools are there.
 pub fn check() -> Result<()> {
-    let with = |triple, check: fn(&Toolchain) -> Result<()>| match Toolchain::find(triple) {
-        Ok(toolchain) => check(&toolchain),
-        Err(missing) => {
-            eprintln!("\n== left out: {missing}");
-            Ok(())
-        }
-    };
-    with("aarch64-unknown-linux-gnu", arm)?;
-    with("thumbv7em-none-eabihf", microcontroller)
+    arm()?;
+    microcontroller()
 }
 
-fn arm(toolchain: &Toolchain) -> Result<()> {
-    for core in ARM_CORES {
+fn arm() -> Result<()> {
+    let Some(toolchain) = there(Toolchain::find("aarch64-unknown-linux-gnu")) else {
+        return Ok(());
+    };
+    for (core, tested) in ARM_CORES {
         let mut tests = toolchain.cargo("test");
-        tests.args(["--quiet", "-p", "earwitness-dsp", "--tests"]);
-        if let Err(missing) = toolchain.emulate(&mut tests, core) {
-            eprintln!("\n== left out: {missing}");
-            return Ok(());
+        tests
+            .args(["--quiet", "-p", "earwitness-dsp"])
+            .args(*tested);
+        if there(toolchain.emulate(&mut tests, core)).is_some() {
+            step(&format!("tests on 64-bit Arm ({core})"), &mut tests)?;
         }
-        step(&format!("tests on Arm ({core})"), &mut tests)?;
     }
     Ok(())
 }
 
-fn microcontroller(toolchain: &Toolchain) -> Result<()> {
+fn microcontroller() -> Result<()> {
+    let Some(toolchain) = there(Toolchain::find("thumbv7em-none-eabihf")) else {
+        return Ok(());
+    };
     for (package, features) in NODE_CRATES {
         let mut build = toolchain.cargo("build");
         build
@@ -50,5 +57,17 @@ fn microcontroller(toolchain: &Toolchain) -> Result<()> {
             .args(*features);
         step("bare metal", &mut build)?;
     }
+    let mut tests = toolchain.cargo("run");
+    tests.args(["--quiet", "--manifest-path", NODE_TESTS]);
+    if there(toolchain.emulate(&mut tests, BOARD)).is_some() {
+        step("tests on a microcontroller", &mut tests)?;
+    }
     Ok(())
+}
+
+/// What was found, or a word about what is missing.
+fn there<T>(found: Result<T>) -> Option<T> {
+    found
+        .inspect_err(|missing| eprintln!("\n== left out: {missing}"))
+        .ok()
 }

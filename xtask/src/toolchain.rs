@@ -130,16 +130,15 @@ impl Toolchain {
         };
         command
             .current_dir(root())
-            .args([subcommand, "--target", self.target.triple]);
+            .args([subcommand, "--target", self.target.triple, "--target-dir"])
+            .arg(target().join("cross"));
         if self.rust == Rust::Distribution {
             command
                 // Cargo and the compiler must be of the same version here.
                 .env("RUSTC", DISTRIBUTION_RUSTC)
                 .env("RUSTC_BOOTSTRAP", "1")
                 .env_remove("RUSTUP_TOOLCHAIN")
-                .arg(format!("-Zbuild-std={}", self.target.libraries))
-                .arg("--target-dir")
-                .arg(target().join("cross"));
+                .arg(format!("-Zbuild-std={}", self.target.libraries));
         }
         if self.needs_linker() {
             command.env(self.variable("LINKER"), self.target.linker);

@@ -42,6 +42,7 @@ impl<'a, const B: usize, const Q: usize> Operands<'a, B, Q> {
     }
 
     /// The queries' parts of each block.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn queries(&self) -> &[[&'a [i8]; Q]; B] {
         &self.queries
     }
