@@ -3,11 +3,15 @@
 //! A thin program: it knows none of the other crates and runs them as processes.
 #![forbid(unsafe_code)]
 
+mod boards;
 mod cross;
+mod disassembly;
 mod harness;
 mod models;
+mod node;
 mod process;
 mod progress;
+mod report;
 mod test;
 mod toolchain;
 
@@ -33,6 +37,12 @@ enum Chore {
     Test(test::Args),
     /// Shows the whole thing at work, from a fresh clone
     Demo(harness::Args),
+    /// Lists the boards and checks their descriptions
+    Boards,
+    /// Measures the programs of microphone nodes against their budgets
+    Sizes(node::SizesArgs),
+    /// Runs a board under QEMU and checks what it does
+    Qemu(node::QemuArgs),
     /// Evaluates on a folder of episodes
     Eval(harness::Args),
 }
@@ -42,6 +52,9 @@ fn main() -> ExitCode {
         Chore::Models(args) => models::run(&args),
         Chore::Test(args) => test::run(&args),
         Chore::Demo(args) => harness::demo(&args),
+        Chore::Boards => boards::list(),
+        Chore::Sizes(args) => node::sizes(&args),
+        Chore::Qemu(args) => node::qemu(&args),
         Chore::Eval(args) => harness::eval(&args),
     };
     match outcome {

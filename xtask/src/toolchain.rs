@@ -5,7 +5,10 @@
 //! library from its sources. Programs run under QEMU: whole boards for
 //! microcontrollers, single programs for Linux.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result, bail};
 
@@ -131,7 +134,7 @@ impl Toolchain {
         command
             .current_dir(root())
             .args([subcommand, "--target", self.target.triple, "--target-dir"])
-            .arg(target().join("cross"));
+            .arg(built());
         if self.rust == Rust::Distribution {
             command
                 // Cargo and the compiler must be of the same version here.
@@ -144,6 +147,11 @@ impl Toolchain {
             command.env(self.variable("LINKER"), self.target.linker);
         }
         command
+    }
+
+    /// Where [`cargo`](Self::cargo) puts what it builds with a profile.
+    pub fn built(&self, profile: &str) -> PathBuf {
+        built().join(self.target.triple).join(profile)
     }
 
     /// Lets `cargo run` and `cargo test` run their programs under QEMU, on a
@@ -180,6 +188,11 @@ impl Toolchain {
         let triple = self.target.triple.replace(['-', '.'], "_");
         format!("CARGO_TARGET_{}_{setting}", triple.to_uppercase())
     }
+}
+
+/// What is built for other machines, apart from what is built for this one.
+fn built() -> PathBuf {
+    target().join("cross")
 }
 
 fn rustup_has(triple: &str) -> bool {
