@@ -12,6 +12,7 @@ mod node;
 mod process;
 mod progress;
 mod report;
+mod sizes;
 mod test;
 mod toolchain;
 
@@ -40,7 +41,7 @@ enum Chore {
     /// Lists the boards and checks their descriptions
     Boards,
     /// Measures the programs of microphone nodes against their budgets
-    Sizes(node::SizesArgs),
+    Sizes(sizes::Args),
     /// Runs a board under QEMU and checks what it does
     Qemu(node::QemuArgs),
     /// Evaluates on a folder of episodes
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
         Chore::Test(args) => test::run(&args),
         Chore::Demo(args) => harness::demo(&args),
         Chore::Boards => boards::list(),
-        Chore::Sizes(args) => node::sizes(&args),
+        Chore::Sizes(args) => sizes::run(&args),
         Chore::Qemu(args) => node::qemu(&args),
         Chore::Eval(args) => harness::eval(&args),
     };

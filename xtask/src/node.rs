@@ -1,6 +1,6 @@
 //! The programs of microphone nodes: building, measuring, and running them under QEMU.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -10,20 +10,11 @@ use crate::boards::{self, Board, Class, Flash};
 use crate::disassembly::Program;
 use crate::process::{cargo, root, run, target};
 use crate::report;
+use crate::sizes::Size;
 use crate::toolchain::Toolchain;
 
 /// Functions that must do without floats, by a part of their names.
 const FLOAT_FREE: &str = "FixedTables>::features";
-
-/// Options of `cargo xtask sizes`.
-#[derive(clap::Args)]
-pub struct SizesArgs {
-    /// Which boards; all nodes if none is named
-    boards: Vec<String>,
-    /// Where to write the figures as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
 
 /// Options of `cargo xtask qemu`.
 #[derive(clap::Args)]
@@ -39,61 +30,24 @@ pub struct QemuArgs {
     json: Option<PathBuf>,
 }
 
-/// What a program takes of its board, in bytes.
-struct Size {
-    flash: u64,
-    /// Variables, without the stack.
-    ram: u64,
-    /// The deepest stack that is possible, as estimated from the disassembly.
-    stack: u64,
-}
-
-/// Prints flash, RAM and stack of each node beside its budget; fails over budget.
-pub fn sizes(args: &SizesArgs) -> Result<()> {
-    let all = boards::all()?;
-    let wanted = |board: &Board| match args.boards.as_slice() {
-        [] => board.class == Class::MicNode,
-        names => names.contains(&board.name),
-    };
-    for name in &args.boards {
-        Board::find(name)?;
-    }
-    let mut figures = serde_json::Map::new();
-    let mut over = Vec::new();
-    println!(
-        "{:18} {:>8} {:>8} {:>8}   budget",
-        "board", "flash", "RAM", "stack"
-    );
-    for board in all.iter().filter(|board| wanted(board)) {
-        let size = Size::of(&build(board)?)?;
-        let (flash_budget, ram_budget) = (board.budget.program, board.budget.memory);
-        println!(
-            "{:18} {:8} {:8} {:8}   {flash_budget} flash, {ram_budget} RAM with stack",
-            board.name, size.flash, size.ram, size.stack
-        );
-        if size.check(board).is_err() {
-            over.push(board.name.clone());
-        }
-        let figure = json!({
-            "flash": size.flash, "ram": size.ram, "stack": size.stack,
-            "budget_flash": flash_budget.0, "budget_ram": ram_budget.0,
-        });
-        figures.insert(board.name.clone(), figure);
-    }
-    report::write(args.json.as_deref(), "sizes", json!({ "boards": figures }))?;
-    ensure!(
-        over.is_empty(),
-        "over budget: {}; see above",
-        over.join(", ")
-    );
-    Ok(())
-}
-
 /// Runs a node under QEMU with recordings, and compares what arrives.
 pub fn qemu(args: &QemuArgs) -> Result<()> {
     let board = Board::find(&args.board)?;
     let results = emulate(&board, args.seconds)?;
-    report::write(args.json.as_deref(), "qemu", results)
+    let gist = [
+        "gaps",
+        "records_equal",
+        "instructions_per_frame",
+        "ram_bytes",
+        "flash_bytes",
+    ];
+    for key in gist {
+        println!("{key}: {}", results[key]);
+    }
+    match &args.json {
+        Some(file) => report::write(file, "qemu", &results),
+        None => Ok(()),
+    }
 }
 
 /// What the tests check of nodes: what is emulated runs, within its budget, and the
@@ -158,8 +112,8 @@ fn emulate(board: &Board, seconds: usize) -> Result<Value> {
     Ok(results)
 }
 
-/// The program of a node, built.
-fn build(board: &Board) -> Result<PathBuf> {
+/// Builds the program of a node; returns its file.
+pub fn build(board: &Board) -> Result<PathBuf> {
     ensure!(
         board.class == Class::MicNode,
         "{} is a hub, and only nodes have a program of their own",
@@ -187,54 +141,4 @@ fn float_free(program: &Program) -> Result<()> {
         }
     }
     Ok(())
-}
-
-impl Size {
-    fn of(elf: &Path) -> Result<Self> {
-        let output = Command::new("arm-none-eabi-size")
-            .arg(elf)
-            .output()
-            .context(
-                "cannot start `arm-none-eabi-size`; on Debian: `apt install gcc-arm-none-eabi`",
-            )?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let [text, data, bss] =
-            columns(&said).with_context(|| format!("cannot measure {}: {said}", elf.display()))?;
-        Ok(Self {
-            flash: text + data,
-            ram: data + bss,
-            stack: Program::read(elf)?.worst_stack(),
-        })
-    }
-
-    fn check(&self, board: &Board) -> Result<()> {
-        let (flash, ram) = (board.budget.program, board.budget.memory);
-        ensure!(
-            self.flash <= flash.0 && self.ram + self.stack <= ram.0,
-            "{} takes {} bytes of flash and {} of RAM, and may take {flash} and {ram}",
-            board.name,
-            self.flash,
-            self.ram + self.stack
-        );
-        Ok(())
-    }
-}
-
-/// Text, data and bss from the second line that `size` prints.
-fn columns(said: &str) -> Option<[u64; 3]> {
-    let mut numbers = said.lines().nth(1)?.split_whitespace().map(str::parse);
-    let mut next = || numbers.next()?.ok();
-    Some([next()?, next()?, next()?])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read_as_they_are_printed() {
-        let said = "   text\t   data\t    bss\t    dec\t    hex\tfilename\n  27908\t      4\t  14104\t  42016\t   a420\tx\n";
-        assert_eq!(columns(said), Some([27_908, 4, 14_104]));
-        assert_eq!(columns("arm-none-eabi-size: 'x': No such file\n"), None);
-    }
 }

@@ -5,23 +5,16 @@ use std::{env, fs, path::Path, thread};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-/// Writes the figures of a command to a file, or to standard output where none is
-/// named.
-pub fn write(file: Option<&Path>, command: &str, results: Value) -> Result<()> {
+/// Writes the figures of a command to a file.
+pub fn write(file: &Path, command: &str, results: &Value) -> Result<()> {
     let host = json!({
         "arch": env::consts::ARCH,
         "cpu": cpu(),
         "threads": thread::available_parallelism().map_or(1, |count| count.get()),
     });
     let report = json!({ "command": command, "results": results, "host": host });
-    match file {
-        Some(path) => fs::write(path, format!("{report:#}\n"))
-            .with_context(|| format!("cannot write {}", path.display())),
-        None => {
-            println!("{report}");
-            Ok(())
-        }
-    }
+    fs::write(file, format!("{report:#}\n"))
+        .with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// The processor's name, where the system tells.
