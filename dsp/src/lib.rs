@@ -1,6 +1,7 @@
 //! Signal processing shared by the hub and the microphone node.
 //!
-//! Samples are `f32` in [-1, 1], mono, at 16 kHz unless an item says otherwise.
+//! Samples are `f32` in [-1, 1], mono, at 16 kHz unless an item says otherwise; those
+//! of [`fixed`] are 16-bit integers.
 //!
 //! | module | what it does | needs |
 //! |---|---|---|

@@ -3,8 +3,9 @@
 //! The array runs a fixed delay behind the present, so that frames which were held
 //! up still find their place. Every 10 ms it takes the node with the best ratio of
 //! level to noise, stays with it until another is better by [`MARGIN_DB`], and
-//! fades from one to the other within a block. A node that is not heard is left at
-//! once; where nobody is heard the stream goes on with silence.
+//! fades from one to the other within a block. Where samples of a node are missing,
+//! one that heard more is taken at once; where nobody heard anything the stream goes
+//! on with silence.
 
 use crate::clock::NodeClock;
 use crate::link::{Counters, Event, NodeLink};
@@ -48,7 +49,7 @@ pub struct NodeArray {
     /// Where the next block begins, in the hub's time.
     next_us: Option<u64>,
     chosen: usize,
-    silent_blocks: u64,
+    silent_samples: u64,
 }
 
 impl NodeArray {
@@ -59,7 +60,7 @@ impl NodeArray {
             delay_us: u64::from(delay_ms) * 1_000,
             next_us: None,
             chosen: 0,
-            silent_blocks: 0,
+            silent_samples: 0,
         }
     }
 
@@ -142,44 +143,55 @@ impl NodeArray {
         self.nodes[node.0].clock.drift_ppm()
     }
 
-    /// Blocks of 10 ms in which nobody was heard.
-    pub fn silent_blocks(&self) -> u64 {
-        self.silent_blocks
+    /// Samples that nobody heard.
+    pub fn silent_samples(&self) -> u64 {
+        self.silent_samples
     }
 
     fn block(&mut self, hub_us: u64) -> Block {
-        let heard: Vec<Option<Block>> = self.nodes.iter().map(|node| node.block(hub_us)).collect();
-        let best = self.best(&heard);
-        let before = self.chosen;
-        self.chosen = best.unwrap_or(before);
-        match best.and_then(|best| heard[best]) {
-            None => {
-                self.silent_blocks += 1;
-                [0; BLOCK_SAMPLES]
-            }
-            Some(block) if before == self.chosen => block,
-            Some(block) => fade(&heard[before].unwrap_or([0; BLOCK_SAMPLES]), &block),
+        let heard: Vec<Heard> = self.nodes.iter().map(|node| node.heard(hub_us)).collect();
+        let Some(best) = self.best(&heard) else {
+            self.silent_samples += BLOCK_SAMPLES as u64;
+            return [0; BLOCK_SAMPLES];
+        };
+        self.silent_samples += (BLOCK_SAMPLES - heard[best].samples) as u64;
+        let before = std::mem::replace(&mut self.chosen, best);
+        if before == best {
+            heard[best].block
+        } else {
+            fade(&heard[before].block, &heard[best].block)
         }
     }
 
-    /// The best of those that are heard: the present one unless another is better
-    /// by the margin.
-    fn best(&self, heard: &[Option<Block>]) -> Option<usize> {
-        let snr = |&i: &usize| self.nodes[i].timeline.snr_db();
-        let candidates = (0..heard.len()).filter(|&i| heard[i].is_some());
-        let best = candidates.max_by(|a, b| snr(a).total_cmp(&snr(b)))?;
+    /// The best of those that heard most: the present one unless another is better by
+    /// the margin.
+    fn best(&self, heard: &[Heard]) -> Option<usize> {
+        let snr = |i: usize| self.nodes[i].timeline.snr_db();
+        let most = heard.iter().map(|heard| heard.samples).max()?;
+        let candidates = (0..heard.len()).filter(|&i| heard[i].samples == most);
+        let best = candidates.max_by(|&a, &b| snr(a).total_cmp(&snr(b)))?;
         let present = self.chosen;
-        let stay = heard[present].is_some() && snr(&best) < snr(&present) + MARGIN_DB;
+        let stay = heard[present].samples == most && snr(best) < snr(present) + MARGIN_DB;
         Some(if stay { present } else { best })
     }
 }
 
+/// What a node heard of a block.
+struct Heard {
+    block: Block,
+    /// How many of its samples; the others are silence.
+    samples: usize,
+}
+
 impl Node {
-    /// The block that the node heard at a time of the hub, if it heard any.
-    fn block(&self, hub_us: u64) -> Option<Block> {
-        let first = self.clock.sample_at(hub_us as f64)?.round();
+    /// What the node heard of the block that begins at a time of the hub.
+    fn heard(&self, hub_us: u64) -> Heard {
         let mut block = [0; BLOCK_SAMPLES];
-        self.timeline.get(first as i64, &mut block).then_some(block)
+        let first = self.clock.sample_at(hub_us as f64);
+        let samples = first.map_or(0, |first| {
+            self.timeline.get(first.round() as i64, &mut block)
+        });
+        Heard { block, samples }
     }
 }
 

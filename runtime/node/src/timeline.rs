@@ -18,7 +18,8 @@ pub struct Timeline {
     ring: Box<[i16]>,
     /// One more than the last sample that was heard.
     end: u64,
-    /// Which of the kept blocks were heard, by their number modulo the length.
+    /// Which of the kept blocks were heard, also in part, by their number modulo the
+    /// length. Nodes send whole blocks.
     heard: Box<[u64]>,
     level: f32,
     noise: Option<f32>,
@@ -54,15 +55,15 @@ impl Timeline {
     }
 
     /// Writes the samples from `sample` on into `out`, silence where nothing was
-    /// heard. Returns whether anything was.
-    pub fn get(&self, sample: i64, out: &mut [i16]) -> bool {
-        let mut any = false;
+    /// heard. Returns how many were heard.
+    pub fn get(&self, sample: i64, out: &mut [i16]) -> usize {
+        let mut heard = 0;
         for (n, out) in (sample..).zip(out) {
             let kept = u64::try_from(n).ok().filter(|&n| self.is_heard(n));
-            any |= kept.is_some();
+            heard += usize::from(kept.is_some());
             *out = kept.map_or(0, |n| self.ring[(n % KEPT as u64) as usize]);
         }
-        any
+        heard
     }
 
     /// How far the level of the last 100 ms is above the noise, in dB.
