@@ -1,14 +1,14 @@
 //! The programs of microphone nodes: building, measuring, and running them under QEMU.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::boards::{self, Board, Class, Flash};
 use crate::disassembly::Program;
-use crate::process::{cargo, root, run, target};
+use crate::process::{Build, cargo, root, run};
 use crate::report;
 use crate::sizes::Size;
 use crate::toolchain::Toolchain;
@@ -55,11 +55,12 @@ pub fn qemu(args: &QemuArgs) -> Result<()> {
 pub fn check() -> Result<()> {
     for board in boards::all()? {
         if board.class == Class::MicNode && matches!(board.flash, Flash::Emulator { .. }) {
-            eprintln!("\n== node: {}", board.name);
-            if let Err(missing) = Toolchain::find(&board.target) {
-                eprintln!("left out: {missing}");
+            let toolchain = Toolchain::find(&board.target);
+            if let Err(missing) = toolchain.and_then(|toolchain| toolchain.emulator()) {
+                eprintln!("\n== node {} left out: {missing}", board.name);
                 continue;
             }
+            eprintln!("\n== node {}", board.name);
             emulate(&board, 6)?;
         }
     }
@@ -77,31 +78,23 @@ fn emulate(board: &Board, seconds: usize) -> Result<Value> {
     let Some(clock_hz) = clock_hz else {
         bail!("{} is a hub, and no image is made for hubs yet", board.name);
     };
+    let emulator = Toolchain::find(&board.target)?.emulator()?;
     let elf = build(board)?;
     let size = Size::of(&elf)?;
     size.check(board)?;
     float_free(&Program::read(&elf)?)?;
-    run(cargo().args(["build", "--quiet", "--release", "-p", "earwitness-node"]))?;
-
     // One instruction takes a nanosecond of the emulated time.
     let instructions_per_tick = 1e9 / f64::from(*clock_hz);
-    let mut check = Command::new(target().join("release/node-check"));
+    let mut check = node_check(seconds, instructions_per_tick)?;
     check
-        .arg("--sound")
-        .arg(root().join("tests/data/household/audio"))
-        .args(["--seconds", &seconds.to_string()])
-        .args([
-            "--instructions-per-tick",
-            &instructions_per_tick.to_string(),
-        ])
-        .args(["--", "qemu-system-arm", "-machine", machine])
+        .args(["--", emulator, "-machine", machine])
         .args(["-display", "none", "-monitor", "none", "-icount", "shift=0"])
         .args(["-semihosting-config", "enable=on,target=native"])
         .args(["-serial", "tcp:{link}", "-serial", "tcp:{microphone}"])
         .arg("-kernel")
         .arg(&elf);
     let output = check
-        .stderr(std::process::Stdio::inherit())
+        .stderr(Stdio::inherit())
         .output()
         .context("cannot start node-check")?;
     let said = String::from_utf8_lossy(&output.stdout);
@@ -110,6 +103,19 @@ fn emulate(board: &Board, seconds: usize) -> Result<Value> {
     results["ram_bytes"] = json!(size.ram + size.stack);
     results["flash_bytes"] = json!(size.flash);
     Ok(results)
+}
+
+/// The program at the other end of the node's wires, built; the emulator's command
+/// line comes behind its own.
+fn node_check(seconds: usize, instructions_per_tick: f64) -> Result<Command> {
+    run(cargo().args(["build", "--quiet", "-p", "earwitness-node", "--bins"]))?;
+    let mut check = Command::new(Build::Test.program("node-check"));
+    check
+        .arg("--sound")
+        .arg(root().join("tests/data/household/audio"))
+        .arg(format!("--seconds={seconds}"))
+        .arg(format!("--instructions-per-tick={instructions_per_tick}"));
+    Ok(check)
 }
 
 /// Builds the program of a node; returns its file.

@@ -157,25 +157,29 @@ impl Toolchain {
     /// Lets `cargo run` and `cargo test` run their programs under QEMU, on a
     /// processor (Linux) or a board (microcontrollers) that QEMU knows by `name`.
     pub fn emulate(&self, command: &mut Command, name: &str) -> Result<()> {
-        let emulator = &self.target.emulator;
-        if !starts(emulator.program) {
-            bail!(
-                "the emulator `{}` was not found; on Debian: `apt install {}`",
-                emulator.program,
-                emulator.package
-            );
-        }
+        self.emulator()?;
         let Emulator {
             program,
             before,
             after,
             ..
-        } = emulator;
+        } = &self.target.emulator;
         command.env(
             self.variable("RUNNER"),
             format!("{program} {before} {name} {after}"),
         );
         Ok(())
+    }
+
+    /// The QEMU that runs this target's programs. The error says how to get it.
+    pub fn emulator(&self) -> Result<&'static str> {
+        let Emulator {
+            program, package, ..
+        } = &self.target.emulator;
+        if !starts(program) {
+            bail!("the emulator `{program}` was not found; on Debian: `apt install {package}`");
+        }
+        Ok(program)
     }
 
     /// Rustup brings a linker for bare metal, and none for other systems.
