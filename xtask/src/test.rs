@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::{
-    cross, models,
+    cross, models, node,
     process::{Build, cargo, root, runtime_features, step},
 };
 
@@ -48,6 +48,7 @@ pub fn run(args: &Args) -> Result<()> {
         )?;
     }
     cross::check()?;
+    node::check()?;
     let mut dsp = cargo();
     dsp.args([
         "test",

@@ -5,7 +5,10 @@
 //! library from its sources. Programs run under QEMU: whole boards for
 //! microcontrollers, single programs for Linux.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result, bail};
 
@@ -131,7 +134,7 @@ impl Toolchain {
         command
             .current_dir(root())
             .args([subcommand, "--target", self.target.triple, "--target-dir"])
-            .arg(target().join("cross"));
+            .arg(built());
         if self.rust == Rust::Distribution {
             command
                 // Cargo and the compiler must be of the same version here.
@@ -146,28 +149,37 @@ impl Toolchain {
         command
     }
 
+    /// Where [`cargo`](Self::cargo) puts what it builds with a profile.
+    pub fn built(&self, profile: &str) -> PathBuf {
+        built().join(self.target.triple).join(profile)
+    }
+
     /// Lets `cargo run` and `cargo test` run their programs under QEMU, on a
     /// processor (Linux) or a board (microcontrollers) that QEMU knows by `name`.
     pub fn emulate(&self, command: &mut Command, name: &str) -> Result<()> {
-        let emulator = &self.target.emulator;
-        if !starts(emulator.program) {
-            bail!(
-                "the emulator `{}` was not found; on Debian: `apt install {}`",
-                emulator.program,
-                emulator.package
-            );
-        }
+        self.emulator()?;
         let Emulator {
             program,
             before,
             after,
             ..
-        } = emulator;
+        } = &self.target.emulator;
         command.env(
             self.variable("RUNNER"),
             format!("{program} {before} {name} {after}"),
         );
         Ok(())
+    }
+
+    /// The QEMU that runs this target's programs. The error says how to get it.
+    pub fn emulator(&self) -> Result<&'static str> {
+        let Emulator {
+            program, package, ..
+        } = &self.target.emulator;
+        if !starts(program) {
+            bail!("the emulator `{program}` was not found; on Debian: `apt install {package}`");
+        }
+        Ok(program)
     }
 
     /// Rustup brings a linker for bare metal, and none for other systems.
@@ -180,6 +192,11 @@ impl Toolchain {
         let triple = self.target.triple.replace(['-', '.'], "_");
         format!("CARGO_TARGET_{}_{setting}", triple.to_uppercase())
     }
+}
+
+/// What is built for other machines, apart from what is built for this one.
+fn built() -> PathBuf {
+    target().join("cross")
 }
 
 fn rustup_has(triple: &str) -> bool {

@@ -66,8 +66,8 @@ impl<'a, const B: usize, const Q: usize> Operands<'a, B, Q> {
                 &self.rows[row * stride..][..stride]
             });
             let mut dots = [[[0; B]; Q]; R];
-            for block in 0..B {
-                let values = split_off(&mut rows, self.sizes[block]);
+            for (block, &size) in self.sizes.iter().enumerate() {
+                let values = split_off(&mut rows, size);
                 let products = dot(block, values, self.queries[block]);
                 for (r, q) in (0..R).flat_map(|r| (0..Q).map(move |q| (r, q))) {
                     dots[r][q][block] = products[r][q];
