@@ -15,6 +15,8 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 /// The longest text of a record, in bytes of UTF-8.
 pub const MAX_TEXT_BYTES: usize = 4096;
+/// The most turns of one transaction.
+pub const MAX_GROUP: usize = 1024;
 /// The most addressees of a record.
 pub const MAX_ADDRESSEES: usize = 32;
 /// The most attachments of a record.
@@ -91,7 +93,7 @@ pub enum AppendError {
     #[error("there is no speaker {}: they may have been forgotten; attribute the turn again", .0.0)]
     NoSuchSpeaker(SpeakerId),
     /// Something is longer than the store keeps.
-    #[error("{what} is {found} long, the most is {most}: split the turn")]
+    #[error("{what} is {found} long, the most is {most}: split it")]
     TooLong {
         /// What.
         what: &'static str,
@@ -130,6 +132,25 @@ impl Store {
         let (record, layout) = self.write(|transaction| append(transaction, &new))?;
         self.change_keys(|keys| keys.push(record.id, &new.key, layout));
         Ok(record)
+    }
+
+    /// Writes some turns, in this order, in one transaction, which costs a medium
+    /// little more than a single turn. All are durable when this returns `Ok`, and
+    /// none was written when it does not.
+    pub fn append_all(&self, group: &[NewRecord]) -> Result<Vec<Record>, AppendError> {
+        at_most("the group of turns", group.len(), MAX_GROUP)?;
+        group.iter().try_for_each(NewRecord::check)?;
+        let _writing = self.begin_writing();
+        let written = self.write(|transaction| {
+            let turns = group.iter().map(|new| append(transaction, new));
+            turns.collect::<Result<Vec<_>, AppendError>>()
+        })?;
+        self.change_keys(|keys| {
+            for (new, (record, layout)) in group.iter().zip(&written) {
+                keys.push(record.id, &new.key, *layout);
+            }
+        });
+        Ok(written.into_iter().map(|(record, _)| record).collect())
     }
 }
 

@@ -5,6 +5,7 @@
 //! pages and the last page, never the whole table.
 
 use crate::key::{Key, KeyError, KeyLayout};
+use crate::turn::KeyBytes;
 use earwitness_api::types::{PartialScores, RecordId};
 use earwitness_dsp::dot::dot_i8;
 use std::cmp::Ordering;
@@ -123,13 +124,27 @@ impl KeyTable {
     pub(crate) fn push(&mut self, id: RecordId, key: &Key, layout: KeyLayout) {
         debug_assert!(self.layout.is_none_or(|own| own == layout));
         self.layout = Some(layout);
-        let [semantic, speaker, temporal] = key.blocks();
-        let page = self.open_page(layout.values());
+        let values = key.blocks().into_iter().flat_map(|block| &block.values);
+        self.push_values(id, key.scales(), values.copied(), layout.values());
+    }
+
+    /// The same, for a key as it lies in its row.
+    pub(crate) fn push_row(&mut self, id: RecordId, key: KeyBytes<'_>) {
+        let values = key.values.iter().map(|value| i8::from_le_bytes([*value]));
+        self.push_values(id, key.scales, values, key.values.len());
+    }
+
+    fn push_values(
+        &mut self,
+        id: RecordId,
+        scales: [f32; 3],
+        values: impl Iterator<Item = i8>,
+        stride: usize,
+    ) {
+        let page = self.open_page(stride);
         page.ids.push(id);
-        page.scales.push(key.scales());
-        for block in [semantic, speaker, temporal] {
-            page.values.extend_from_slice(&block.values);
-        }
+        page.scales.push(scales);
+        page.values.extend(values);
         self.len += 1;
     }
 

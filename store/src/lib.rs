@@ -37,8 +37,8 @@ mod voiceprint;
 mod voices;
 
 pub use append::{
-    AppendError, Learned, MAX_ADDRESSEES, MAX_ATTACHMENTS, MAX_CAPTION_BYTES, MAX_TEXT_BYTES,
-    NewRecord, Speaking,
+    AppendError, Learned, MAX_ADDRESSEES, MAX_ATTACHMENTS, MAX_CAPTION_BYTES, MAX_GROUP,
+    MAX_TEXT_BYTES, NewRecord, Speaking,
 };
 pub use earwitness_api::types::{Forgotten, Identity, Merge, MergeReason, RecordFilter, Selection};
 pub use enrol::{EnrolError, Enrolment};

@@ -17,7 +17,7 @@ use crate::schema::{
     SCHEMA, SCHEMA_VERSION, SESSIONS, SPEAKERS, encode, meta,
 };
 use crate::store::{Access, Store};
-use crate::turn::decode_key;
+use crate::turn::KeyBytes;
 use earwitness_api::types::RecordId;
 use redb::{
     Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable,
@@ -287,11 +287,7 @@ pub(crate) fn load_keys(transaction: &ReadTransaction) -> Result<KeyTable, Stora
         let (id, bytes) = row?;
         let layout =
             layout.ok_or_else(|| StorageError::Damaged("the key layout is missing".into()))?;
-        keys.push(
-            RecordId(id.value()),
-            &decode_key(bytes.value(), layout)?,
-            layout,
-        );
+        keys.push_row(RecordId(id.value()), KeyBytes::of(bytes.value(), layout)?);
     }
     Ok(keys)
 }

@@ -7,7 +7,7 @@
 //! copy of it.
 
 use crate::error::StorageError;
-use crate::key::{Block, Key, KeyLayout};
+use crate::key::{Block, Key, KeyError, KeyLayout, in_range};
 use crate::schema::{PLAIN, RECORDS, from_postcard, layout, open, plain};
 use earwitness_api::types::{Record, RecordId};
 use redb::{ReadableTable, WriteTransaction};
@@ -57,29 +57,44 @@ pub(crate) fn decode_said(bytes: &[u8], layout: KeyLayout) -> Result<Said, Stora
     from_postcard(rest.ok_or_else(short)?)
 }
 
+/// A key as it lies in a row.
+pub(crate) struct KeyBytes<'row> {
+    pub scales: [f32; 3],
+    /// One byte a value: semantic, speaker, temporal.
+    pub values: &'row [u8],
+}
+
+impl<'row> KeyBytes<'row> {
+    pub fn of(bytes: &'row [u8], layout: KeyLayout) -> Result<Self, StorageError> {
+        let (scales, rest) = plain(bytes)?
+            .split_first_chunk::<KEY_SCALES>()
+            .ok_or_else(short)?;
+        let values = rest.get(..layout.values()).ok_or_else(short)?;
+        let (scales, _) = scales.as_chunks::<4>();
+        let scales = [0, 1, 2].map(|block| f32::from_le_bytes(scales[block]));
+        if let Some(scale) = scales.into_iter().find(|scale| !in_range(*scale)) {
+            return Err(StorageError::Damaged(KeyError::Scale(scale).to_string()));
+        }
+        Ok(Self { scales, values })
+    }
+}
+
 /// The key alone.
 pub(crate) fn decode_key(bytes: &[u8], layout: KeyLayout) -> Result<Key, StorageError> {
-    let (scales, rest) = plain(bytes)?
-        .split_first_chunk::<KEY_SCALES>()
-        .ok_or_else(short)?;
-    let values = rest.get(..layout.values()).ok_or_else(short)?;
-    let (scales, _) = scales.as_chunks::<4>();
+    let KeyBytes { scales, values } = KeyBytes::of(bytes, layout)?;
     let [semantic, speaker, temporal] = layout.ends();
     let block = |index: usize, range: Range<usize>| Block {
-        scale: f32::from_le_bytes(scales[index]),
+        scale: scales[index],
         values: values[range]
             .iter()
             .map(|v| i8::from_le_bytes([*v]))
             .collect(),
     };
-    let key = Key {
+    Ok(Key {
         semantic: block(0, 0..semantic),
         speaker: block(1, semantic..speaker),
         temporal: block(2, speaker..temporal),
-    };
-    key.check(Some(layout))
-        .map_err(|error| StorageError::Damaged(format!("a key is wrong: {error}")))?;
-    Ok(key)
+    })
 }
 
 /// Bytes of the three scales.
