@@ -3,6 +3,7 @@
 use crate::error::StorageError;
 use crate::identity::Aliases;
 use crate::key::{Block, Key, KeyError, KeyLayout};
+use crate::limits::{Limits, count_refused_voice};
 use crate::schema::{
     LAYOUT, MERGES, META, Row, SESSIONS, SPEAKERS, SpeakerRow, encode, layout, next_id,
     next_record_id, open, put, row,
@@ -15,7 +16,8 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 /// The longest text of a record, in bytes of UTF-8.
 pub const MAX_TEXT_BYTES: usize = 4096;
-/// The most turns of one transaction.
+/// The most turns of one transaction; in a store for fewer than four times as
+/// many records, a quarter of these.
 pub const MAX_GROUP: usize = 1024;
 /// The most addressees of a record.
 pub const MAX_ADDRESSEES: usize = 32;
@@ -129,20 +131,23 @@ impl Store {
     pub fn append(&self, new: NewRecord) -> Result<Record, AppendError> {
         new.check()?;
         let _writing = self.begin_writing();
-        let (record, layout) = self.write(|transaction| append(transaction, &new))?;
-        self.change_keys(|keys| keys.push(record.id, &new.key, layout));
-        Ok(record)
+        let written = self.write_turns(|transaction| append(transaction, &new, &self.limits))?;
+        self.change_keys(|keys| keys.push(written.0.id, &new.key, written.1));
+        Ok(written.0)
     }
 
     /// Writes some turns, in this order, in one transaction, which costs a medium
     /// little more than a single turn. All are durable when this returns `Ok`, and
     /// none was written when it does not.
     pub fn append_all(&self, group: &[NewRecord]) -> Result<Vec<Record>, AppendError> {
-        at_most("the group of turns", group.len(), MAX_GROUP)?;
+        let most = MAX_GROUP.min(self.limits.group());
+        at_most("the group of turns", group.len(), most)?;
         group.iter().try_for_each(NewRecord::check)?;
         let _writing = self.begin_writing();
-        let written = self.write(|transaction| {
-            let turns = group.iter().map(|new| append(transaction, new));
+        let written = self.write_turns(|transaction| {
+            let turns = group
+                .iter()
+                .map(|new| append(transaction, new, &self.limits));
             turns.collect::<Result<Vec<_>, AppendError>>()
         })?;
         self.change_keys(|keys| {
@@ -152,11 +157,31 @@ impl Store {
         });
         Ok(written.into_iter().map(|(record, _)| record).collect())
     }
+
+    /// Makes room, then writes; all in one transaction.
+    fn write_turns<T>(
+        &self,
+        work: impl FnOnce(&WriteTransaction) -> Result<T, AppendError>,
+    ) -> Result<T, AppendError> {
+        let crowded = self.is_crowded();
+        let (removal, written) = self.write(|transaction| {
+            let written = work(transaction)?;
+            Ok::<_, AppendError>((self.make_room(transaction, crowded)?, written))
+        })?;
+        self.change_keys(|keys| keys.remove(&removal.records));
+        if crowded {
+            // The turns are durable whether or not the file can be made smaller
+            // now; the next append tries again.
+            let _ = self.shrink();
+        }
+        Ok(written)
+    }
 }
 
 fn append(
     transaction: &WriteTransaction,
     new: &NewRecord,
+    limits: &Limits,
 ) -> Result<(Record, KeyLayout), AppendError> {
     check_references(transaction, new)?;
     let layout = fix_layout(transaction, &new.key)?;
@@ -172,7 +197,7 @@ fn append(
         text: new.text.clone(),
         attachments: new.attachments.clone(),
     };
-    let taught = write_speaker(transaction, &new.speaker, &mut record)?;
+    let taught = write_speaker(transaction, &new.speaker, &mut record, limits)?;
     let turn = Turn {
         key: new.key.clone(),
         said: Said { record, taught },
@@ -218,6 +243,7 @@ fn write_speaker(
     transaction: &WriteTransaction,
     speaking: &Speaking,
     record: &mut Record,
+    limits: &Limits,
 ) -> Result<bool, AppendError> {
     let (mut row, learned) = match speaking {
         Speaking::Unknown { .. } => return Ok(false),
@@ -225,6 +251,10 @@ fn write_speaker(
             let row: Option<SpeakerRow> = row(&open(transaction, SPEAKERS)?, id.0)?;
             let row = row.ok_or(AppendError::NoSuchSpeaker(*id))?;
             (row, learned.as_ref())
+        }
+        Speaking::New { .. } if !limits.has_room_for_voice(transaction)? => {
+            count_refused_voice(transaction)?;
+            return Ok(false);
         }
         Speaking::New { learned, .. } => {
             let id = next_id(transaction, |last| &mut last.speaker)?;

@@ -3,6 +3,7 @@
 use crate::error::StorageError;
 use crate::identity::{Identities, describe};
 use crate::key::Block;
+use crate::limits::Limits;
 use crate::schema::{
     ENROLMENTS, MERGES, SPEAKERS, SpeakerRow, VOICEPRINTS_PER_SPEAKER, next_id, open, put, row,
 };
@@ -35,6 +36,9 @@ pub enum EnrolError {
     /// Several people have that name.
     #[error("several speakers are named {0:?}: rename or merge them first")]
     Ambiguous(String),
+    /// There are as many voices as the limits allow.
+    #[error("there is no room for another voice: forget somebody, or raise the limit")]
+    Full,
     /// There is no voiceprint.
     #[error("there is no voiceprint to enrol: record some speech")]
     Nothing,
@@ -53,7 +57,7 @@ impl Store {
         let name = checked_name(&enrolment.name)?;
         enrolment.check()?;
         let _writing = self.begin_writing();
-        self.write(|transaction| enrol(transaction, name, enrolment))
+        self.write(|transaction| enrol(transaction, name, enrolment, &self.limits))
     }
 }
 
@@ -78,10 +82,12 @@ fn enrol(
     transaction: &WriteTransaction,
     name: &str,
     enrolment: &Enrolment,
+    limits: &Limits,
 ) -> Result<Identity, EnrolError> {
     check_dim(transaction, enrolment.centroid.len())?;
     let mut speaker = match named(transaction, name)? {
         Some(row) => row,
+        None if !limits.has_room_for_voice(transaction)? => return Err(EnrolError::Full),
         None => {
             let id = next_id(transaction, |last| &mut last.speaker)?;
             SpeakerRow::new(SpeakerId(id))

@@ -73,6 +73,8 @@ fn copy_meta(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), Storag
         session: counters.session,
         speaker: counters.speaker,
         merge: 0,
+        evicted: 0,
+        refused_voices: 0,
     };
     new.insert(COUNTERS, encode(&counters)?.as_slice())?;
     for name in [LAYOUT, RECLAIM] {

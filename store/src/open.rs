@@ -10,6 +10,7 @@ use crate::backend::Backend;
 use crate::error::StorageError;
 use crate::key::KeyLayout;
 use crate::keys::KeyTable;
+use crate::limits::Limits;
 use crate::medium::{FileMedium, Medium};
 use crate::migrate;
 use crate::schema::{
@@ -28,8 +29,15 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
-/// Memory for redb's own page cache.
-const CACHE_BYTES: usize = 8 * 1024 * 1024;
+/// Memory for the pages of the file that were used last.
+pub const CACHE_BYTES: usize = 8 * 1024 * 1024;
+
+/// How a store is opened.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What it may grow to.
+    pub limits: Limits,
+}
 
 /// Why a store was not opened. Whatever lies at the path is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -79,17 +87,27 @@ pub enum OpenError {
 
 impl Store {
     /// Opens the memory in the file at `path`, or makes one where there is no
-    /// file or an empty one.
+    /// file or an empty one, with the default limits.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_with(path, Options::default())
+    }
+
+    /// The same, as the options say.
+    pub fn open_with(path: &Path, options: Options) -> Result<Self, OpenError> {
         let medium = FileMedium::new(path).map_err(|error| OpenError::Failed {
             path: path.display().to_string(),
             reason: error.to_string(),
         })?;
-        Self::open_on(medium)
+        Self::open_on_with(medium, options)
     }
 
-    /// Opens the memory on any medium.
+    /// Opens the memory on any medium, with the default limits.
     pub fn open_on(medium: impl Medium) -> Result<Self, OpenError> {
+        Self::open_on_with(medium, Options::default())
+    }
+
+    /// The same, as the options say.
+    pub fn open_on_with(medium: impl Medium, options: Options) -> Result<Self, OpenError> {
         let name = medium.name();
         let (database, keys) = open_or_create(&medium).map_err(|problem| problem.named(name))?;
         let store = Self {
@@ -98,6 +116,8 @@ impl Store {
             database: RwLock::new(Access::Full(database)),
             keys: RwLock::new(Arc::new(keys)),
             failing: AtomicBool::new(false),
+            limits: options.limits,
+            recent: Mutex::default(),
         };
         store.finish_reclaiming();
         Ok(store)

@@ -3,11 +3,12 @@
 
 use crate::error::StorageError;
 use crate::identity::Aliases;
-use crate::schema::{LAYOUT, MERGES, META, RECORDS, SESSIONS, SPEAKERS, meta};
+use crate::schema::{LAYOUT, MERGES, META, RECORDS, SESSIONS, SPEAKERS, counters, meta};
 use crate::store::Store;
 use crate::turn::decode_said;
 use earwitness_api::types::{Record, RecordFilter, RecordId};
 use redb::{ReadTransaction, ReadableTableMetadata};
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// How much is in the store.
@@ -19,15 +20,23 @@ pub struct Stats {
     pub sessions: u64,
     /// Speakers kept, each identity counted once.
     pub speakers: u64,
-    /// Size of the file, in bytes.
+    /// Bytes that the file takes on its medium.
     pub bytes: u64,
+    /// Records that had to make room for others, since the store was made.
+    pub evicted: u64,
+    /// New voices that were written as unknown for want of room, likewise.
+    pub refused_voices: u64,
     /// Whether the medium took the last write.
     pub writable: bool,
 }
 
 impl Store {
-    /// One record; `None` where there is none of that id.
+    /// One record; `None` where there is none of that id. Reading it keeps it from
+    /// eviction for a while.
     pub fn record(&self, id: RecordId) -> Result<Option<Record>, StorageError> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.retrieved(id);
+        drop(recent);
         self.read(|transaction| {
             let Some(layout) = meta(&transaction.open_table(META)?, LAYOUT)? else {
                 return Ok(None);
@@ -81,7 +90,10 @@ impl Store {
     pub fn stats(&self) -> Result<Stats, StorageError> {
         let bytes = self.medium.size().map_err(redb::StorageError::from)?;
         self.read(|transaction| {
+            let counted = counters(&transaction.open_table(META)?)?;
             Ok(Stats {
+                evicted: counted.evicted,
+                refused_voices: counted.refused_voices,
                 records: transaction.open_table(RECORDS)?.len()?,
                 sessions: transaction.open_table(SESSIONS)?.len()?,
                 speakers: identities(transaction)?,

@@ -61,6 +61,10 @@ pub(crate) struct Counters {
     pub session: u32,
     pub speaker: u32,
     pub merge: u32,
+    /// Records that had to make room, so far.
+    pub evicted: u64,
+    /// New voices for which there was no room, so far.
+    pub refused_voices: u64,
 }
 
 /// A speaker and their voice, as it was heard before any merge.
@@ -211,7 +215,11 @@ fn last_record(table: &impl ReadableTable<u64, Row>) -> Result<u64, StorageError
     Ok(table.last()?.map_or(0, |(id, _)| id.value()))
 }
 
-fn put_counters(table: &mut Table<&str, Row>, counters: Counters) -> Result<(), StorageError> {
+/// Writes the last ids given out.
+pub(crate) fn put_counters(
+    table: &mut Table<&str, Row>,
+    counters: Counters,
+) -> Result<(), StorageError> {
     table.insert(COUNTERS, encode(&counters)?.as_slice())?;
     Ok(())
 }

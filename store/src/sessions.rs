@@ -1,11 +1,13 @@
 //! Sessions: one stretch of recording each, with a name of its own.
 
 use crate::error::StorageError;
+use crate::limits::count_evicted;
+use crate::removal::Removal;
 use crate::schema::{SESSIONS, next_id, open, put, rows};
 use crate::speakers::{MAX_NAME_BYTES, is_name};
 use crate::store::Store;
 use earwitness_api::types::{Session, SessionId};
-use redb::WriteTransaction;
+use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 /// Why a session was not begun.
 #[derive(Debug, thiserror::Error)]
@@ -22,13 +24,19 @@ pub enum SessionError {
 }
 
 impl Store {
-    /// Begins a session. The name must not have been used in this store.
+    /// Begins a session. No other of this name may be kept. Where there are as
+    /// many as the limits allow, the oldest is evicted with its records.
     pub fn begin_session(&self, name: &str, started_unix_ms: i64) -> Result<Session, SessionError> {
         if !is_name(name) {
             return Err(SessionError::Name);
         }
         let _writing = self.begin_writing();
-        self.write(|transaction| begin(transaction, name, started_unix_ms))
+        let (session, removal) = self.write(|transaction| {
+            let session = begin(transaction, name, started_unix_ms)?;
+            Ok::<_, SessionError>((session, evict(transaction, self.limits.sessions)?))
+        })?;
+        self.change_keys(|keys| keys.remove(&removal.records));
+        Ok(session)
     }
 
     /// All sessions, oldest first.
@@ -59,6 +67,22 @@ fn begin(
     };
     put(&mut table, id, &session)?;
     Ok(session)
+}
+
+/// Evicts the oldest session where there are more than may be.
+fn evict(transaction: &WriteTransaction, most: u32) -> Result<Removal, StorageError> {
+    let (sessions, oldest) = {
+        let table = open(transaction, SESSIONS)?;
+        let oldest = table.first()?.map_or(0, |(id, _)| id.value());
+        (table.len()?, SessionId(oldest))
+    };
+    if sessions <= u64::from(most.max(1)) {
+        return Ok(Removal::default());
+    }
+    let removal = Removal::of_session(transaction, oldest)?;
+    removal.carry_out(transaction)?;
+    count_evicted(transaction, removal.records.len() as u64)?;
+    Ok(removal)
 }
 
 fn named(sessions: Vec<Session>, name: &str) -> Option<Session> {

@@ -26,6 +26,9 @@ pub enum SplitError {
     /// The records are all that is known of the speaker.
     #[error("these are all records of speaker {}: give that speaker another name instead", .0.0)]
     Everything(SpeakerId),
+    /// There are as many voices as the limits allow.
+    #[error("there is no room for another voice: forget somebody, or raise the limit")]
+    Full,
     /// The records have no voiceprint.
     #[error("none of these records has a voiceprint: a new voice needs one that has")]
     NoVoice,
@@ -42,7 +45,12 @@ impl Store {
     /// a split.
     pub fn split(&self, from: SpeakerId, records: &[RecordId]) -> Result<Speaker, SplitError> {
         let _writing = self.begin_writing();
-        self.write(|transaction| split(transaction, from, records))
+        self.write(|transaction| {
+            if !self.limits.has_room_for_voice(transaction)? {
+                return Err(SplitError::Full);
+            }
+            split(transaction, from, records)
+        })
     }
 }
 

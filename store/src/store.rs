@@ -1,12 +1,13 @@
 //! The store itself: who holds which lock, and how a transaction is run.
 //!
-//! Lock order: `writer`, then `database`, then `keys`. Writers hold `writer` for
+//! Lock order: `writer`, then `database`, then `keys` or `recent`. Writers hold `writer` for
 //! the whole operation and `database` only for reading, so readers go on beside
 //! them; `database` is locked for writing only while the database behind it is
 //! exchanged.
 
 use crate::error::StorageError;
 use crate::keys::KeyTable;
+use crate::limits::{Limits, Recent};
 use crate::medium::Medium;
 use crate::open;
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
@@ -23,6 +24,8 @@ pub struct Store {
     pub(crate) keys: RwLock<Arc<KeyTable>>,
     /// Whether the medium refused the last write.
     pub(crate) failing: AtomicBool,
+    pub(crate) limits: Limits,
+    pub(crate) recent: Mutex<Recent>,
 }
 
 /// What the store can do with its file at the moment.

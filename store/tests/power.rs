@@ -12,7 +12,8 @@ use common::{MemoryMedium, Random, assert_sound, by, by_new, to, turn};
 use earwitness_api::types::{
     Identity, Merge, MergeReason, Record, RecordFilter, Selection, Session, SessionId, SpeakerId,
 };
-use earwitness_store::{Enrolment, NewMerge, NewRecord, Store};
+use earwitness_store::medium::Medium;
+use earwitness_store::{Enrolment, Limits, NewMerge, NewRecord, Options, Store};
 use std::collections::BTreeSet;
 use trace::{Event, Replay, TraceMedium};
 
@@ -25,6 +26,7 @@ struct Said {
     merges: Vec<Merge>,
     apart: Vec<(SpeakerId, SpeakerId)>,
     voiceprints: usize,
+    evicted: u64,
 }
 
 impl Said {
@@ -36,7 +38,14 @@ impl Said {
             merges: store.merges().unwrap(),
             apart: store.apart().unwrap(),
             voiceprints: store.voiceprints().unwrap().len(),
+            evicted: store.stats().unwrap().evicted,
         }
+    }
+
+    fn texts(&self) -> BTreeSet<String> {
+        let texts = self.records.iter().map(|record| record.text.clone());
+        let names = self.sessions.iter().map(|session| session.name.clone());
+        texts.chain(names).collect()
     }
 }
 
@@ -63,8 +72,11 @@ fn operate(store: &Store, random: &mut Random, number: usize) -> bool {
                 .name_speaker(id, &format!("name {}", number % 5))
                 .is_ok()
         }),
-        17..=20 => forget(store, random, &records, &voices, &sessions),
+        17 | 18 => forget(store, random, &records, &voices, &sessions),
         21 => store.compact().is_ok(),
+        19 | 20 => store
+            .append_all(&[turn(session.id, &text), turn(session.id, &text)])
+            .is_ok(),
         22..=26 => store.append(turn(session.id, &text)).is_ok(),
         _ => pick(random, &voices)
             .is_some_and(|id| store.append(addressed(id, session.id, &text)).is_ok()),
@@ -122,8 +134,7 @@ fn forget(
 ) -> bool {
     let selection = match random.below(4) {
         0 => pick(random, voices).map(Selection::Speaker),
-        // Keeps the run short of growing without end.
-        1 if records.len() > 30 => sessions.first().map(|one| Selection::Session(one.id)),
+        1 => sessions.first().map(|one| Selection::Session(one.id)),
         _ => pick(random, records).map(|record| Selection::Record(record.id)),
     };
     selection.is_some_and(|selection| store.forget(selection).is_ok())
@@ -137,19 +148,48 @@ fn seed() -> u64 {
     argument("EARWITNESS_POWER_SEED", 1)
 }
 
-/// A run, and what the store said after each operation.
-fn run(seed: u64, operations: usize) -> (Vec<Event>, Vec<Said>) {
+/// Few enough records and sessions that many are evicted, and so few bytes that
+/// the file is compacted now and then.
+fn open(medium: impl Medium) -> Store {
+    let limits = Limits {
+        records: 30,
+        sessions: 4,
+        disk_bytes: 160 << 10,
+        ..Limits::default()
+    };
+    Store::open_on_with(medium, Options { limits }).unwrap()
+}
+
+/// What was done, and what the store said after each operation.
+struct Run {
+    events: Vec<Event>,
+    states: Vec<Said>,
+    /// Texts that were evicted, which leaves their bytes until they are
+    /// written over.
+    evicted: BTreeSet<String>,
+}
+
+fn run(seed: u64, operations: usize) -> Run {
     let medium = TraceMedium::default();
-    let store = Store::open_on(medium.clone()).unwrap();
+    let store = open(medium.clone());
     let mut random = Random(seed);
     let mut states = vec![Said::by(&store)];
+    let mut evicted = BTreeSet::new();
     medium.acknowledge(0);
     for number in 1..=operations {
         operate(&store, &mut random, number);
-        states.push(Said::by(&store));
+        let (before, after) = (&states[number - 1], Said::by(&store));
+        if before.evicted < after.evicted {
+            evicted.extend(before.texts().difference(&after.texts()).cloned());
+        }
+        states.push(after);
         medium.acknowledge(number);
     }
-    (medium.take_events(), states)
+    Run {
+        events: medium.take_events(),
+        states,
+        evicted,
+    }
 }
 
 /// Whether this event ends a stretch in which the medium may still lose things.
@@ -160,21 +200,21 @@ fn is_cut_point(event: &Event) -> bool {
 /// A store that was cut off holds what it had acknowledged, or also what it was
 /// about to; says nothing against itself; holds no byte of what was forgotten;
 /// and goes on.
-fn check(bytes: Vec<u8>, states: &[Said], acknowledged: usize) {
+fn check(bytes: Vec<u8>, run: &Run, acknowledged: usize) {
     let medium = MemoryMedium::default();
     medium.set_content(bytes);
-    let store = Store::open_on(medium.clone()).unwrap();
+    let store = open(medium.clone());
     let found = Said::by(&store);
-    let next = states.get(acknowledged + 1);
+    let next = run.states.get(acknowledged + 1);
     let is_next = next == Some(&found);
-    assert!(is_next || found == states[acknowledged]);
+    assert!(is_next || found == run.states[acknowledged]);
     assert_sound(&store);
-    let mut known: BTreeSet<String> = found.records.iter().map(|r| r.text.clone()).collect();
-    known.extend(found.sessions.iter().map(|s| s.name.clone()));
+    let mut known = found.texts();
     // What was being written may lie there without being a record.
     known.insert(format!("said<{}>", acknowledged + 1));
     for text in texts(&medium.content()) {
-        assert!(known.contains(&text), "{text} was forgotten");
+        let is_known = known.contains(&text) || run.evicted.contains(&text);
+        assert!(is_known, "{text} was forgotten");
     }
     let session = store.begin_session("after", 0).unwrap().id;
     let more = store.append(turn(session, "after")).unwrap();
@@ -185,12 +225,15 @@ fn check(bytes: Vec<u8>, states: &[Said], acknowledged: usize) {
     );
 }
 
-/// Every text that stands somewhere in a file.
+/// Every text that stands somewhere in a file, whole.
 fn texts(bytes: &[u8]) -> BTreeSet<String> {
     let starts = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(b"said<"));
     let whole = starts.filter_map(|at| {
-        let end = bytes[at..].iter().take(16).position(|byte| *byte == b'>')?;
-        String::from_utf8(bytes[at..=at + end].to_vec()).ok()
+        let number = &bytes[at + 5..];
+        let digits = number.iter().take_while(|byte| byte.is_ascii_digit());
+        let end = digits.count();
+        let is_whole = number.get(end) == Some(&b'>');
+        is_whole.then(|| String::from_utf8_lossy(&bytes[at..at + end + 6]).into_owned())
     });
     whole.collect()
 }
@@ -199,14 +242,14 @@ fn texts(bytes: &[u8]) -> BTreeSet<String> {
 fn a_power_cut_at_any_sync_point_loses_nothing_and_brings_nothing_back() {
     let operations = argument("EARWITNESS_POWER_OPERATIONS", 600) as usize;
     let mut random = Random(seed());
-    let (events, states) = run(random.next(), operations);
+    let mut run = run(random.next(), operations);
     let mut replay = Replay::default();
     let mut cuts = 0;
-    for event in events {
+    for event in std::mem::take(&mut run.events) {
         if is_cut_point(&event) {
             for _ in 0..2 {
                 if let Some(bytes) = replay.cut(&mut random) {
-                    check(bytes, &states, replay.acknowledged);
+                    check(bytes, &run, replay.acknowledged);
                     cuts += 1;
                 }
             }
@@ -229,7 +272,7 @@ fn a_power_cut_at_any_sync_point_loses_nothing_and_brings_nothing_back() {
 fn a_medium_that_fails_at_any_point_loses_nothing() {
     let mut random = Random(seed());
     let medium = TraceMedium::default();
-    let store = Store::open_on(medium.clone()).unwrap();
+    let store = open(medium.clone());
     let mut failures = 0;
     for number in 1..=500 {
         let before = Said::by(&store);
@@ -249,7 +292,7 @@ fn a_medium_that_fails_at_any_point_loses_nothing() {
 fn without_failure(medium: &TraceMedium, random: &Random, number: usize) -> Said {
     let copy = MemoryMedium::default();
     copy.set_content(medium.content());
-    let store = Store::open_on(copy).unwrap();
+    let store = open(copy);
     operate(&store, &mut random.clone(), number);
     Said::by(&store)
 }

@@ -1,0 +1,167 @@
+//! Removing records and all that hangs on them, in one transaction: what is
+//! forgotten, and what has to make room.
+
+use crate::error::StorageError;
+use crate::identity::{Aliases, Identities};
+use crate::schema::{
+    APART, ENROLMENTS, MERGES, RECORDS, SESSIONS, SPEAKERS, SpeakerRow, open, put, rows,
+    settle_record_id,
+};
+use crate::turn::{each_said, find_turn, put_turn};
+use earwitness_api::types::{Attribution, Record, RecordId, SessionId, SpeakerId};
+use redb::WriteTransaction;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What one transaction removes, and what it leaves.
+#[derive(Default)]
+pub(crate) struct Removal {
+    pub records: BTreeSet<u64>,
+    pub speakers: BTreeSet<u32>,
+    pub sessions: BTreeSet<u32>,
+    /// What the records that stay say about their speakers.
+    heard: BTreeMap<u32, SpeakerRow>,
+}
+
+impl Removal {
+    /// Removes the records that are selected, and the speakers of whom nothing is
+    /// left then.
+    pub fn of_records(
+        transaction: &WriteTransaction,
+        is_selected: impl Fn(&Record, &Aliases) -> bool,
+    ) -> Result<Self, StorageError> {
+        let identities = identities(transaction)?;
+        let mut removal = Self::default();
+        each_said(transaction, |said| {
+            let selected = is_selected(&said.record, &identities.aliases);
+            removal.sort(selected, &said.record);
+        })?;
+        removal.choose_speakers(&identities);
+        Ok(removal)
+    }
+
+    /// Removes a session with its records.
+    pub fn of_session(transaction: &WriteTransaction, id: SessionId) -> Result<Self, StorageError> {
+        let mut removal = Self::of_records(transaction, |record, _| record.session == id)?;
+        removal.sessions.insert(id.0);
+        Ok(removal)
+    }
+
+    /// Removes the identity of a voice with its records.
+    pub fn of_speaker(transaction: &WriteTransaction, id: SpeakerId) -> Result<Self, StorageError> {
+        let mut removal = Self::of_records(transaction, |record, aliases| {
+            let speaker = record.speaker.speaker;
+            speaker.is_some_and(|speaker| aliases.root(speaker) == aliases.root(id))
+        })?;
+        let identities = identities(transaction)?;
+        let voices = identities.members(id).iter();
+        removal.speakers.extend(voices.map(|row| row.speaker.id.0));
+        Ok(removal)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty() && self.records.is_empty() && self.speakers.is_empty()
+    }
+
+    /// Files one record under "goes" or under what is heard of its speaker.
+    fn sort(&mut self, goes: bool, record: &Record) {
+        if goes {
+            self.records.insert(record.id.0);
+        } else if let Some(speaker) = record.speaker.speaker {
+            self.heard
+                .entry(speaker.0)
+                .or_insert_with(|| SpeakerRow::new(speaker))
+                .hear(record);
+        }
+    }
+
+    /// An identity goes as a whole or not at all.
+    fn choose_speakers(&mut self, identities: &Identities) {
+        for (_, voices) in identities.iter() {
+            let is_heard = |row: &SpeakerRow| self.heard.contains_key(&row.speaker.id.0);
+            let stays = |row: &SpeakerRow| row.is_kept_without_records() || is_heard(row);
+            if !voices.iter().any(stays) {
+                self.speakers
+                    .extend(voices.iter().map(|row| row.speaker.id.0));
+            }
+        }
+    }
+
+    /// Does it.
+    pub fn carry_out(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
+        settle_record_id(transaction)?;
+        for session in &self.sessions {
+            open(transaction, SESSIONS)?.remove(session)?;
+        }
+        let mut records = open(transaction, RECORDS)?;
+        for id in &self.records {
+            records.remove(id)?;
+        }
+        drop(records);
+        self.update_speakers(transaction)?;
+        self.remove_voices(transaction)?;
+        self.forget_mentions(transaction)
+    }
+
+    /// Counts anew what is left of those who stay.
+    fn update_speakers(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
+        let mut table = open(transaction, SPEAKERS)?;
+        for mut row in rows::<_, SpeakerRow>(&table)? {
+            let id = row.speaker.id.0;
+            let nothing = SpeakerRow::new(row.speaker.id);
+            let heard = &self.heard.get(&id).unwrap_or(&nothing).speaker;
+            row.speaker.records = heard.records;
+            row.speaker.first_heard_unix_ms = heard.first_heard_unix_ms;
+            row.speaker.last_heard_unix_ms = heard.last_heard_unix_ms;
+            put(&mut table, id, &row)?;
+        }
+        Ok(())
+    }
+
+    /// Removes whole identities: voices, enrolments, merges, and what they were
+    /// kept apart from.
+    fn remove_voices(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
+        for table in [SPEAKERS, ENROLMENTS, MERGES] {
+            let mut table = open(transaction, table)?;
+            for id in &self.speakers {
+                table.remove(id)?;
+            }
+        }
+        let goes = |id| self.speakers.contains(&id);
+        open(transaction, APART)?.retain(|(low, high), ()| !goes(low) && !goes(high))?;
+        Ok(())
+    }
+
+    /// Makes forgotten speakers unknown where others spoke to them.
+    fn forget_mentions(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
+        let is_gone = |to: &Attribution| to.speaker.is_some_and(|id| self.speakers.contains(&id.0));
+        let mut mentioned = Vec::new();
+        each_said(transaction, |said| {
+            if said.record.addressees.iter().any(is_gone) {
+                mentioned.push(said.record.id);
+            }
+        })?;
+        for id in mentioned {
+            let mut turn = find_turn(transaction, id)?.ok_or_else(|| missing(id))?;
+            let addressees = turn.said.record.addressees.iter_mut();
+            addressees
+                .filter(|to| is_gone(to))
+                .for_each(|to| *to = UNKNOWN);
+            put_turn(transaction, &turn)?;
+        }
+        Ok(())
+    }
+}
+
+/// In place of a forgotten addressee; how well their voice fitted goes as well.
+const UNKNOWN: Attribution = Attribution {
+    speaker: None,
+    score: 0.0,
+};
+
+fn missing(id: RecordId) -> StorageError {
+    StorageError::Damaged(format!("record {} is missing", id.0))
+}
+
+fn identities(transaction: &WriteTransaction) -> Result<Identities, StorageError> {
+    Identities::read(&open(transaction, SPEAKERS)?, &open(transaction, MERGES)?)
+}
