@@ -3,10 +3,11 @@
 
 use crate::error::StorageError;
 use crate::removal::Removal;
-use crate::schema::{META, RECLAIM, RECORDS, Row, SESSIONS, SPEAKERS, open};
+use crate::schema::{META, RECLAIM, RECORDS, Row, SESSIONS, SPEAKERS};
 use crate::store::Store;
+use crate::transaction::Change;
 use earwitness_api::types::{Forgotten, RecordId, Selection, SessionId, SpeakerId};
-use redb::{ReadableTable, TableDefinition, WriteTransaction};
+use redb::{ReadableTable, TableDefinition};
 
 /// Why nothing was forgotten.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +40,9 @@ impl Store {
     /// It has happened, durably and as a whole, when this returns `Ok`.
     pub fn forget(&self, selection: Selection) -> Result<Forgotten, ForgetError> {
         let _writing = self.begin_writing();
-        let removal = self.write(|transaction| forget(transaction, selection))?;
+        let removal = self.write(|change| forget(change, selection));
+        self.vault.forget();
+        let removal = removal?;
         self.change_keys(|keys| keys.remove(&removal.records));
         Ok(Forgotten {
             records: removal.records.len() as u64,
@@ -49,34 +52,36 @@ impl Store {
     }
 }
 
-fn forget(transaction: &WriteTransaction, selection: Selection) -> Result<Removal, ForgetError> {
-    check_exists(transaction, selection)?;
+fn forget(change: &Change<'_>, selection: Selection) -> Result<Removal, ForgetError> {
+    check_exists(change, selection)?;
     let removal = match selection {
-        Selection::Record(id) => Removal::of_records(transaction, |record, _| record.id == id),
-        Selection::Session(id) => Removal::of_session(transaction, id),
-        Selection::Speaker(id) => Removal::of_speaker(transaction, id),
-        Selection::TimeRange { from, to } => Removal::of_records(transaction, |record, _| {
-            (from..to).contains(&record.unix_ms)
-        }),
+        Selection::Record(id) => Removal::of_records(change, |record, _| record.id == id),
+        Selection::Session(id) => Removal::of_session(change, id),
+        Selection::Speaker(id) => Removal::of_speaker(change, id),
+        Selection::TimeRange { from, to } => {
+            Removal::of_records(change, |record, _| (from..to).contains(&record.unix_ms))
+        }
     }?;
     if !removal.is_empty() {
-        removal.carry_out(transaction)?;
-        open(transaction, META)?
+        removal.carry_out(change)?;
+        removal.renew_keys(change)?;
+        change
+            .open(META)?
             .insert(RECLAIM, [].as_slice())
             .map_err(StorageError::from)?;
     }
     Ok(removal)
 }
 
-fn check_exists(transaction: &WriteTransaction, selection: Selection) -> Result<(), ForgetError> {
+fn check_exists(change: &Change<'_>, selection: Selection) -> Result<(), ForgetError> {
     match selection {
-        Selection::Record(id) if !contains(transaction, RECORDS, id.0)? => {
+        Selection::Record(id) if !contains(change, RECORDS, id.0)? => {
             Err(ForgetError::NoSuchRecord(id))
         }
-        Selection::Session(id) if !contains(transaction, SESSIONS, id.0)? => {
+        Selection::Session(id) if !contains(change, SESSIONS, id.0)? => {
             Err(ForgetError::NoSuchSession(id))
         }
-        Selection::Speaker(id) if !contains(transaction, SPEAKERS, id.0)? => {
+        Selection::Speaker(id) if !contains(change, SPEAKERS, id.0)? => {
             Err(ForgetError::NoSuchSpeaker(id))
         }
         _ => Ok(()),
@@ -84,12 +89,12 @@ fn check_exists(transaction: &WriteTransaction, selection: Selection) -> Result<
 }
 
 fn contains<K>(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     table: TableDefinition<'_, K, Row>,
     key: K,
 ) -> Result<bool, StorageError>
 where
     K: redb::Key + for<'k> redb::Value<SelfType<'k> = K> + 'static,
 {
-    Ok(open(transaction, table)?.get(key)?.is_some())
+    Ok(change.open(table)?.get(key)?.is_some())
 }

@@ -10,10 +10,11 @@ use crate::key::KeyLayout;
 use crate::keys::PAGE_ROWS;
 use crate::open::CACHE_BYTES;
 use crate::removal::Removal;
-use crate::schema::{Counters, META, RECORDS, SPEAKERS, counters, layout, open, put_counters};
+use crate::schema::{COUNTERS, Counters, RECORDS, SPEAKERS, counters, layout, put_meta};
 use crate::store::{Access, Store};
+use crate::transaction::Change;
 use earwitness_api::types::RecordId;
-use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
+use redb::{ReadableTable, ReadableTableMetadata};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::PoisonError;
 
@@ -23,7 +24,7 @@ pub struct Limits {
     /// Records; beyond, old ones are evicted.
     pub records: u64,
     /// Bytes that the file takes on its medium; beyond, old records are evicted
-    /// and the file is compacted. It can be exceeded by one transaction, and for
+    /// and the file is compacted. It can be exceeded by one change, and for
     /// the time of a rewrite by the store's own size.
     pub disk_bytes: u64,
     /// Bytes in memory for keys and for the cache of the file, which takes
@@ -75,11 +76,8 @@ impl Limits {
         usize::try_from(self.records / 4).map_or(usize::MAX, |turns| turns.max(1))
     }
 
-    pub(crate) fn has_room_for_voice(
-        &self,
-        transaction: &WriteTransaction,
-    ) -> Result<bool, StorageError> {
-        let voices = open(transaction, SPEAKERS)?.len()?;
+    pub(crate) fn has_room_for_voice(&self, change: &Change<'_>) -> Result<bool, StorageError> {
+        let voices = change.open(SPEAKERS)?.len()?;
         Ok(voices < u64::from(self.speakers))
     }
 }
@@ -108,11 +106,11 @@ impl Store {
     /// says that the file takes too much of its medium.
     pub(crate) fn make_room(
         &self,
-        transaction: &WriteTransaction,
+        change: &Change<'_>,
         crowded: bool,
     ) -> Result<Removal, StorageError> {
-        let room = self.limits.room(layout(transaction)?);
-        let there = open(transaction, RECORDS)?.len()?;
+        let room = self.limits.room(layout(change)?);
+        let there = change.open(RECORDS)?.len()?;
         let surplus = match crowded {
             true => there / EVICTED_PART * 4 + 1,
             false if there > room => there - room + room / EVICTED_PART,
@@ -122,10 +120,10 @@ impl Store {
         // Half of what stays can be old.
         let spared = recent.spared((there - surplus.min(there)) as usize / 2);
         drop(recent);
-        let victims = oldest(transaction, surplus, &spared)?;
-        let removal = Removal::of_records(transaction, |record, _| victims.contains(&record.id.0))?;
-        removal.carry_out(transaction)?;
-        count_evicted(transaction, removal.records.len() as u64)?;
+        let victims = oldest(change, surplus, &spared)?;
+        let removal = Removal::of_records(change, |record, _| victims.contains(&record.id.0))?;
+        removal.carry_out(change)?;
+        count_evicted(change, removal.records.len() as u64)?;
         Ok(removal)
     }
 
@@ -148,11 +146,11 @@ impl Store {
 
 /// The newest record is never among them.
 fn oldest(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     count: u64,
     spared: &BTreeSet<u64>,
 ) -> Result<BTreeSet<u64>, StorageError> {
-    let records = open(transaction, RECORDS)?;
+    let records = change.open(RECORDS)?;
     let newest = records.last()?.map_or(0, |(id, _)| id.value());
     let mut victims = BTreeSet::new();
     for row in records.range(..newest)? {
@@ -168,24 +166,17 @@ fn oldest(
 }
 
 /// Books records that were evicted.
-pub(crate) fn count_evicted(
-    transaction: &WriteTransaction,
-    records: u64,
-) -> Result<(), StorageError> {
-    count(transaction, |counters| counters.evicted += records)
+pub(crate) fn count_evicted(change: &Change<'_>, records: u64) -> Result<(), StorageError> {
+    count(change, |counters| counters.evicted += records)
 }
 
 /// Books a voice for which there was no room.
-pub(crate) fn count_refused_voice(transaction: &WriteTransaction) -> Result<(), StorageError> {
-    count(transaction, |counters| counters.refused_voices += 1)
+pub(crate) fn count_refused_voice(change: &Change<'_>) -> Result<(), StorageError> {
+    count(change, |counters| counters.refused_voices += 1)
 }
 
-fn count(
-    transaction: &WriteTransaction,
-    book: impl FnOnce(&mut Counters),
-) -> Result<(), StorageError> {
-    let mut table = open(transaction, META)?;
-    let mut counters = counters(&table)?;
+fn count(change: &Change<'_>, book: impl FnOnce(&mut Counters)) -> Result<(), StorageError> {
+    let mut counters = counters(change)?;
     book(&mut counters);
-    put_counters(&mut table, counters)
+    put_meta(change, COUNTERS, &counters)
 }

@@ -3,11 +3,12 @@
 
 use crate::error::StorageError;
 use crate::identity::Aliases;
-use crate::schema::{LAYOUT, MERGES, META, RECORDS, SESSIONS, SPEAKERS, counters, meta};
+use crate::schema::{MERGES, RECORDS, SESSIONS, SPEAKERS, counters};
 use crate::store::Store;
-use crate::turn::decode_said;
+use crate::transaction::{Snapshot, Tables};
+use crate::turn::{decode_said, each_turn, find_turn};
 use earwitness_api::types::{Record, RecordFilter, RecordId};
-use redb::{ReadTransaction, ReadableTableMetadata};
+use redb::ReadableTableMetadata;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -37,17 +38,10 @@ impl Store {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.retrieved(id);
         drop(recent);
-        self.read(|transaction| {
-            let Some(layout) = meta(&transaction.open_table(META)?, LAYOUT)? else {
-                return Ok(None);
-            };
-            let Some(row) = transaction.open_table(RECORDS)?.get(id.0)? else {
-                return Ok(None);
-            };
-            let aliases = Aliases::read(&transaction.open_table(MERGES)?)?;
-            Ok(Some(
-                aliases.resolve(decode_said(row.value(), layout)?.record),
-            ))
+        self.read(|snapshot| {
+            let aliases = Aliases::read(snapshot)?;
+            let turn = find_turn(snapshot, id)?;
+            Ok(turn.map(|turn| aliases.resolve(turn.said.record)))
         })
     }
 
@@ -58,45 +52,41 @@ impl Store {
     /// early session costs a pass over all records.
     pub fn records(&self, filter: RecordFilter) -> Result<Vec<Record>, StorageError> {
         let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
-        self.read(|transaction| {
-            let Some(layout) = meta(&transaction.open_table(META)?, LAYOUT)? else {
-                return Ok(Vec::new());
-            };
-            let aliases = Aliases::read(&transaction.open_table(MERGES)?)?;
+        self.read(|snapshot| {
+            let aliases = Aliases::read(snapshot)?;
             let filter = RecordFilter {
                 speaker: filter.speaker.map(|id| aliases.root(id)),
                 ..filter
             };
-            let table = transaction.open_table(RECORDS)?;
             let first = filter.after.map_or(0, |id| id.0.saturating_add(1));
-            let rows = table.range(first..)?.map(|row| {
-                let said = decode_said(row?.1.value(), layout)?;
-                Ok(aliases.resolve(said.record))
-            });
-            let wanted = |record: &Result<Record, StorageError>| {
-                record
-                    .as_ref()
-                    .map_or(true, |record| passes(&filter, record))
-            };
-            if filter.newest_first {
-                rows.rev().filter(wanted).take(limit).collect()
-            } else {
-                rows.filter(wanted).take(limit).collect()
-            }
+            let mut found = Vec::new();
+            each_turn(
+                snapshot,
+                filter.newest_first,
+                first..,
+                |_, bytes, layout| {
+                    let record = aliases.resolve(decode_said(bytes, layout)?.record);
+                    if found.len() < limit && passes(&filter, &record) {
+                        found.push(record);
+                    }
+                    Ok(found.len() < limit)
+                },
+            )?;
+            Ok(found)
         })
     }
 
     /// Counts and size.
     pub fn stats(&self) -> Result<Stats, StorageError> {
         let bytes = self.medium.size().map_err(redb::StorageError::from)?;
-        self.read(|transaction| {
-            let counted = counters(&transaction.open_table(META)?)?;
+        self.read(|snapshot| {
+            let counted = counters(snapshot)?;
             Ok(Stats {
                 evicted: counted.evicted,
                 refused_voices: counted.refused_voices,
-                records: transaction.open_table(RECORDS)?.len()?,
-                sessions: transaction.open_table(SESSIONS)?.len()?,
-                speakers: identities(transaction)?,
+                records: snapshot.table(RECORDS)?.len()?,
+                sessions: snapshot.table(SESSIONS)?.len()?,
+                speakers: identities(snapshot)?,
                 bytes,
                 writable: !self.failing.load(Ordering::Relaxed),
             })
@@ -105,9 +95,9 @@ impl Store {
 }
 
 /// Every merge makes two identities one.
-fn identities(transaction: &ReadTransaction) -> Result<u64, StorageError> {
-    let voices = transaction.open_table(SPEAKERS)?.len()?;
-    let merges = transaction.open_table(MERGES)?.len()?;
+fn identities(snapshot: &Snapshot) -> Result<u64, StorageError> {
+    let voices = snapshot.table(SPEAKERS)?.len()?;
+    let merges = snapshot.table(MERGES)?.len()?;
     Ok(voices.saturating_sub(merges))
 }
 

@@ -4,12 +4,12 @@
 use crate::error::StorageError;
 use crate::identity::{Aliases, Identities};
 use crate::schema::{
-    APART, ENROLMENTS, MERGES, RECORDS, SESSIONS, SPEAKERS, SpeakerRow, open, put, rows,
+    APART, ENROLMENTS, MERGES, RECORDS, SESSIONS, SPEAKERS, SpeakerRow, put_speaker, rows,
     settle_record_id,
 };
-use crate::turn::{each_said, find_turn, put_turn};
+use crate::transaction::{Change, NOBODY};
+use crate::turn::{each_said, find_turn, owner, put_turn};
 use earwitness_api::types::{Attribution, Record, RecordId, SessionId, SpeakerId};
-use redb::WriteTransaction;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one transaction removes, and what it leaves.
@@ -18,6 +18,8 @@ pub(crate) struct Removal {
     pub records: BTreeSet<u64>,
     pub speakers: BTreeSet<u32>,
     pub sessions: BTreeSet<u32>,
+    /// Whose rows go.
+    owners: BTreeSet<u32>,
     /// What the records that stay say about their speakers.
     heard: BTreeMap<u32, SpeakerRow>,
 }
@@ -26,12 +28,12 @@ impl Removal {
     /// Removes the records that are selected, and the speakers of whom nothing is
     /// left then.
     pub fn of_records(
-        transaction: &WriteTransaction,
+        change: &Change<'_>,
         is_selected: impl Fn(&Record, &Aliases) -> bool,
     ) -> Result<Self, StorageError> {
-        let identities = identities(transaction)?;
+        let identities = Identities::read(change)?;
         let mut removal = Self::default();
-        each_said(transaction, |said| {
+        each_said(change, |said| {
             let selected = is_selected(&said.record, &identities.aliases);
             removal.sort(selected, &said.record);
         })?;
@@ -40,19 +42,20 @@ impl Removal {
     }
 
     /// Removes a session with its records.
-    pub fn of_session(transaction: &WriteTransaction, id: SessionId) -> Result<Self, StorageError> {
-        let mut removal = Self::of_records(transaction, |record, _| record.session == id)?;
+    pub fn of_session(change: &Change<'_>, id: SessionId) -> Result<Self, StorageError> {
+        let mut removal = Self::of_records(change, |record, _| record.session == id)?;
         removal.sessions.insert(id.0);
+        removal.owners.insert(NOBODY);
         Ok(removal)
     }
 
     /// Removes the identity of a voice with its records.
-    pub fn of_speaker(transaction: &WriteTransaction, id: SpeakerId) -> Result<Self, StorageError> {
-        let mut removal = Self::of_records(transaction, |record, aliases| {
+    pub fn of_speaker(change: &Change<'_>, id: SpeakerId) -> Result<Self, StorageError> {
+        let mut removal = Self::of_records(change, |record, aliases| {
             let speaker = record.speaker.speaker;
             speaker.is_some_and(|speaker| aliases.root(speaker) == aliases.root(id))
         })?;
-        let identities = identities(transaction)?;
+        let identities = Identities::read(change)?;
         let voices = identities.members(id).iter();
         removal.speakers.extend(voices.map(|row| row.speaker.id.0));
         Ok(removal)
@@ -66,6 +69,7 @@ impl Removal {
     fn sort(&mut self, goes: bool, record: &Record) {
         if goes {
             self.records.insert(record.id.0);
+            self.owners.insert(owner(record));
         } else if let Some(speaker) = record.speaker.speaker {
             self.heard
                 .entry(speaker.0)
@@ -87,66 +91,80 @@ impl Removal {
     }
 
     /// Does it.
-    pub fn carry_out(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
-        settle_record_id(transaction)?;
+    pub fn carry_out(&self, change: &Change<'_>) -> Result<(), StorageError> {
+        settle_record_id(change)?;
         for session in &self.sessions {
-            open(transaction, SESSIONS)?.remove(session)?;
+            change.open(SESSIONS)?.remove(session)?;
         }
-        let mut records = open(transaction, RECORDS)?;
+        let mut records = change.open(RECORDS)?;
         for id in &self.records {
             records.remove(id)?;
         }
         drop(records);
-        self.update_speakers(transaction)?;
-        self.remove_voices(transaction)?;
-        self.forget_mentions(transaction)
+        self.update_speakers(change)?;
+        self.remove_voices(change)?;
+        self.forget_mentions(change)
+    }
+
+    /// Gives those who stay, but lost something, new data keys: nothing opens
+    /// what they lost any more.
+    pub fn renew_keys(&self, change: &Change<'_>) -> Result<(), StorageError> {
+        let stay = self.owners.difference(&self.speakers).copied();
+        change.renew_keys(&stay.collect())
     }
 
     /// Counts anew what is left of those who stay.
-    fn update_speakers(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
-        let mut table = open(transaction, SPEAKERS)?;
-        for mut row in rows::<_, SpeakerRow>(&table)? {
+    fn update_speakers(&self, change: &Change<'_>) -> Result<(), StorageError> {
+        for mut row in rows::<_, SpeakerRow>(change, SPEAKERS)? {
             let id = row.speaker.id.0;
+            if self.speakers.contains(&id) {
+                continue;
+            }
             let nothing = SpeakerRow::new(row.speaker.id);
             let heard = &self.heard.get(&id).unwrap_or(&nothing).speaker;
             row.speaker.records = heard.records;
             row.speaker.first_heard_unix_ms = heard.first_heard_unix_ms;
             row.speaker.last_heard_unix_ms = heard.last_heard_unix_ms;
-            put(&mut table, id, &row)?;
+            put_speaker(change, &row)?;
         }
         Ok(())
     }
 
     /// Removes whole identities: voices, enrolments, merges, and what they were
     /// kept apart from.
-    fn remove_voices(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
+    fn remove_voices(&self, change: &Change<'_>) -> Result<(), StorageError> {
         for table in [SPEAKERS, ENROLMENTS, MERGES] {
-            let mut table = open(transaction, table)?;
+            let mut table = change.open(table)?;
             for id in &self.speakers {
                 table.remove(id)?;
             }
         }
+        for id in &self.speakers {
+            change.destroy_key(*id)?;
+        }
         let goes = |id| self.speakers.contains(&id);
-        open(transaction, APART)?.retain(|(low, high), ()| !goes(low) && !goes(high))?;
+        change
+            .open(APART)?
+            .retain(|(low, high), ()| !goes(low) && !goes(high))?;
         Ok(())
     }
 
     /// Makes forgotten speakers unknown where others spoke to them.
-    fn forget_mentions(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
+    fn forget_mentions(&self, change: &Change<'_>) -> Result<(), StorageError> {
         let is_gone = |to: &Attribution| to.speaker.is_some_and(|id| self.speakers.contains(&id.0));
         let mut mentioned = Vec::new();
-        each_said(transaction, |said| {
+        each_said(change, |said| {
             if said.record.addressees.iter().any(is_gone) {
                 mentioned.push(said.record.id);
             }
         })?;
         for id in mentioned {
-            let mut turn = find_turn(transaction, id)?.ok_or_else(|| missing(id))?;
+            let mut turn = find_turn(change, id)?.ok_or_else(|| missing(id))?;
             let addressees = turn.said.record.addressees.iter_mut();
             addressees
                 .filter(|to| is_gone(to))
                 .for_each(|to| *to = UNKNOWN);
-            put_turn(transaction, &turn)?;
+            put_turn(change, &turn)?;
         }
         Ok(())
     }
@@ -160,8 +178,4 @@ const UNKNOWN: Attribution = Attribution {
 
 fn missing(id: RecordId) -> StorageError {
     StorageError::Damaged(format!("record {} is missing", id.0))
-}
-
-fn identities(transaction: &WriteTransaction) -> Result<Identities, StorageError> {
-    Identities::read(&open(transaction, SPEAKERS)?, &open(transaction, MERGES)?)
 }

@@ -3,11 +3,12 @@
 use crate::error::StorageError;
 use crate::limits::count_evicted;
 use crate::removal::Removal;
-use crate::schema::{SESSIONS, next_id, open, put, rows};
+use crate::schema::{SESSIONS, next_id, put, rows};
 use crate::speakers::{MAX_NAME_BYTES, is_name};
 use crate::store::Store;
+use crate::transaction::{Change, NOBODY};
 use earwitness_api::types::{Session, SessionId};
-use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
+use redb::{ReadableTable, ReadableTableMetadata};
 
 /// Why a session was not begun.
 #[derive(Debug, thiserror::Error)]
@@ -31,9 +32,9 @@ impl Store {
             return Err(SessionError::Name);
         }
         let _writing = self.begin_writing();
-        let (session, removal) = self.write(|transaction| {
-            let session = begin(transaction, name, started_unix_ms)?;
-            Ok::<_, SessionError>((session, evict(transaction, self.limits.sessions)?))
+        let (session, removal) = self.write(|change| {
+            let session = begin(change, name, started_unix_ms)?;
+            Ok::<_, SessionError>((session, evict(change, self.limits.sessions)?))
         })?;
         self.change_keys(|keys| keys.remove(&removal.records));
         Ok(session)
@@ -41,7 +42,7 @@ impl Store {
 
     /// All sessions, oldest first.
     pub fn sessions(&self) -> Result<Vec<Session>, StorageError> {
-        self.read(|transaction| rows(&transaction.open_table(SESSIONS)?))
+        self.read(|snapshot| rows(snapshot, SESSIONS))
     }
 
     /// The session of that name.
@@ -50,38 +51,33 @@ impl Store {
     }
 }
 
-fn begin(
-    transaction: &WriteTransaction,
-    name: &str,
-    started_unix_ms: i64,
-) -> Result<Session, SessionError> {
-    let mut table = open(transaction, SESSIONS)?;
-    if let Some(session) = named(rows(&table)?, name) {
+fn begin(change: &Change<'_>, name: &str, started_unix_ms: i64) -> Result<Session, SessionError> {
+    if let Some(session) = named(rows(change, SESSIONS)?, name) {
         return Err(SessionError::Exists(session));
     }
-    let id = next_id(transaction, |last| &mut last.session)?;
+    let id = next_id(change, |last| &mut last.session)?;
     let session = Session {
         id: SessionId(id),
         name: name.to_owned(),
         started_unix_ms,
     };
-    put(&mut table, id, &session)?;
+    put(change, SESSIONS, id, NOBODY, &session)?;
     Ok(session)
 }
 
 /// Evicts the oldest session where there are more than may be.
-fn evict(transaction: &WriteTransaction, most: u32) -> Result<Removal, StorageError> {
+fn evict(change: &Change<'_>, most: u32) -> Result<Removal, StorageError> {
     let (sessions, oldest) = {
-        let table = open(transaction, SESSIONS)?;
+        let table = change.open(SESSIONS)?;
         let oldest = table.first()?.map_or(0, |(id, _)| id.value());
         (table.len()?, SessionId(oldest))
     };
     if sessions <= u64::from(most.max(1)) {
         return Ok(Removal::default());
     }
-    let removal = Removal::of_session(transaction, oldest)?;
-    removal.carry_out(transaction)?;
-    count_evicted(transaction, removal.records.len() as u64)?;
+    let removal = Removal::of_session(change, oldest)?;
+    removal.carry_out(change)?;
+    count_evicted(change, removal.records.len() as u64)?;
     Ok(removal)
 }
 

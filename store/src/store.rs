@@ -10,6 +10,8 @@ use crate::keys::KeyTable;
 use crate::limits::{Limits, Recent};
 use crate::medium::Medium;
 use crate::open;
+use crate::transaction::{Change, Snapshot};
+use crate::vault::Vault;
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +27,7 @@ pub struct Store {
     /// Whether the medium refused the last write.
     pub(crate) failing: AtomicBool,
     pub(crate) limits: Limits,
+    pub(crate) vault: Vault,
     pub(crate) recent: Mutex<Recent>,
 }
 
@@ -92,7 +95,7 @@ impl Store {
     /// the medium had stopped redb. The caller does not hold `writer`.
     pub(crate) fn read<T>(
         &self,
-        work: impl Fn(&ReadTransaction) -> Result<T, StorageError>,
+        work: impl Fn(&Snapshot) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
         let result = self.read_committed(&work);
         if result.is_ok() {
@@ -108,17 +111,17 @@ impl Store {
     /// Runs `work` on the last committed state.
     pub(crate) fn read_committed<T>(
         &self,
-        work: impl FnOnce(&ReadTransaction) -> Result<T, StorageError>,
+        work: impl FnOnce(&Snapshot) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
         let access = self.access();
-        work(&access.begin_read()?)
+        work(&Snapshot::new(access.begin_read()?, &self.vault)?)
     }
 
     /// Runs `work` as one durable transaction: committed when it returns `Ok`,
     /// without a trace when it returns `Err`. The caller holds `writer`.
     pub(crate) fn write<T, E: From<StorageError>>(
         &self,
-        work: impl FnOnce(&WriteTransaction) -> Result<T, E>,
+        work: impl FnOnce(&Change<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         self.recover();
         let result = self.transact(work);
@@ -129,13 +132,13 @@ impl Store {
 
     fn transact<T, E: From<StorageError>>(
         &self,
-        work: impl FnOnce(&WriteTransaction) -> Result<T, E>,
+        work: impl FnOnce(&Change<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let access = self.access();
         // redb's default durability: on the medium when `commit` returns.
-        let transaction = access.begin_write()?;
-        let value = work(&transaction)?;
-        transaction.commit().map_err(StorageError::from)?;
+        let change = Change::new(access.begin_write()?, &self.vault)?;
+        let value = work(&change)?;
+        change.commit()?;
         Ok(value)
     }
 
@@ -152,7 +155,8 @@ impl Store {
         *access = open::reopen(self.medium.as_ref());
         // A commit that failed halfway may have become durable all the same.
         if let Ok(transaction) = access.begin_read()
-            && let Ok(keys) = open::load_keys(&transaction)
+            && let Ok(snapshot) = Snapshot::new(transaction, &self.vault)
+            && let Ok(keys) = open::load_keys(&snapshot)
         {
             self.set_keys(keys);
         }

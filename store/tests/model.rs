@@ -10,7 +10,8 @@ use earwitness_api::types::{
     SessionId, Speaker, SpeakerId,
 };
 use earwitness_store::{
-    EnrolError, Enrolment, MergeError, NewMerge, NewRecord, Speaking, SplitError, Store,
+    EnrolError, Enrolment, MasterKey, MergeError, NewMerge, NewRecord, Options, Speaking,
+    SplitError, Store,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -429,9 +430,14 @@ proptest! {
     })]
 
     #[test]
-    fn a_store_says_what_its_twin_says(steps in steps()) {
+    fn a_store_says_what_its_twin_says(steps in steps(), sealed in any::<bool>()) {
         let medium = MemoryMedium::default();
-        let mut store = Store::open_on(medium.clone()).unwrap();
+        let open = || {
+            let key = sealed.then(|| MasterKey::new([7; 32]));
+            let options = Options { key, ..Options::default() };
+            Store::open_on_with(medium.clone(), options).unwrap()
+        };
+        let mut store = open();
         let mut twin = Twin::default();
         twin.begin(&store);
         for step in steps {
@@ -449,7 +455,7 @@ proptest! {
                 Step::Compact => store.compact().unwrap(),
                 Step::Reopen => {
                     drop(store);
-                    store = Store::open_on(medium.clone()).unwrap();
+                    store = open();
                 }
             }
             twin.assert_equals(&store);
