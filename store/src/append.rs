@@ -1,5 +1,6 @@
 //! Writing one turn: record, key, speaker and voice in one durable change.
 
+use crate::consent::is_refused;
 use crate::error::StorageError;
 use crate::identity::Aliases;
 use crate::key::{Block, Key, KeyError, KeyLayout};
@@ -95,6 +96,9 @@ pub enum AppendError {
     /// The speaker or an addressee does not exist.
     #[error("there is no speaker {}: they may have been forgotten; attribute the turn again", .0.0)]
     NoSuchSpeaker(SpeakerId),
+    /// The speaker refused to be recorded.
+    #[error("speaker {} refused to be recorded: drop the turn", .0.0)]
+    NoConsent(SpeakerId),
     /// Something is longer than the store keeps.
     #[error("{what} is {found} long, the most is {most}: split it")]
     TooLong {
@@ -162,6 +166,7 @@ impl Store {
         &self,
         work: impl FnOnce(&Change<'_>) -> Result<T, AppendError>,
     ) -> Result<T, AppendError> {
+        self.check_on()?;
         let crowded = self.is_crowded();
         let (removal, written) = self.write(|change| {
             let written = work(change)?;
@@ -244,6 +249,9 @@ fn write_speaker(
 ) -> Result<bool, AppendError> {
     let (mut row, learned) = match speaking {
         Speaking::Unknown { .. } => return Ok(false),
+        Speaking::Known { id, .. } if is_refused(change, *id)? => {
+            return Err(AppendError::NoConsent(*id));
+        }
         Speaking::Known { id, learned, .. } => {
             let row: Option<SpeakerRow> = row(change, SPEAKERS, id.0)?;
             let row = row.ok_or(AppendError::NoSuchSpeaker(*id))?;

@@ -3,7 +3,7 @@
 
 use crate::error::StorageError;
 use crate::removal::Removal;
-use crate::schema::{META, RECLAIM, RECORDS, Row, SESSIONS, SPEAKERS};
+use crate::schema::{RECORDS, Row, SESSIONS, SPEAKERS};
 use crate::store::Store;
 use crate::transaction::Change;
 use earwitness_api::types::{Forgotten, RecordId, Selection, SessionId, SpeakerId};
@@ -42,13 +42,18 @@ impl Store {
         let _writing = self.begin_writing();
         let removal = self.write(|change| forget(change, selection));
         self.vault.forget();
-        let removal = removal?;
+        Ok(self.finish_forgetting(&removal?))
+    }
+
+    /// After the transaction: lets go of keys in memory and of bytes in the file.
+    /// The caller holds `writer`.
+    pub(crate) fn finish_forgetting(&self, removal: &Removal) -> Forgotten {
         self.change_keys(|keys| keys.remove(&removal.records));
-        Ok(Forgotten {
+        Forgotten {
             records: removal.records.len() as u64,
             voiceprints: removal.speakers.len() as u64,
             reclaimed: removal.is_empty() || self.erase_removed().is_ok(),
-        })
+        }
     }
 }
 
@@ -62,14 +67,7 @@ fn forget(change: &Change<'_>, selection: Selection) -> Result<Removal, ForgetEr
             Removal::of_records(change, |record, _| (from..to).contains(&record.unix_ms))
         }
     }?;
-    if !removal.is_empty() {
-        removal.carry_out(change)?;
-        removal.renew_keys(change)?;
-        change
-            .open(META)?
-            .insert(RECLAIM, [].as_slice())
-            .map_err(StorageError::from)?;
-    }
+    removal.forget(change)?;
     Ok(removal)
 }
 

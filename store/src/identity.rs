@@ -10,7 +10,7 @@ use crate::error::StorageError;
 use crate::schema::{MERGES, SPEAKERS, SpeakerRow, rows};
 use crate::store::Store;
 use crate::transaction::Tables;
-use earwitness_api::types::{Identity, Merge, Record, Speaker, SpeakerId};
+use earwitness_api::types::{Consent, Identity, Merge, Record, Speaker, SpeakerId};
 use std::collections::BTreeMap;
 
 /// The alias map: every merge that holds.
@@ -40,6 +40,14 @@ impl Aliases {
             }
         }
         SpeakerId(root)
+    }
+
+    /// All voices of the identity that a voice belongs to.
+    pub fn family(&self, id: SpeakerId) -> Vec<SpeakerId> {
+        let root = self.root(id);
+        let others = self.parents.keys().map(|voice| SpeakerId(*voice));
+        let others = others.filter(|voice| *voice != root && self.root(*voice) == root);
+        std::iter::once(root).chain(others).collect()
     }
 
     /// Puts identities in the place of voices.
@@ -118,7 +126,17 @@ pub(crate) fn describe(root: SpeakerId, members: &[SpeakerRow]) -> Identity {
         },
         members: members.iter().map(|row| row.speaker.id).collect(),
         enrolled: members.iter().any(|row| row.enrolled),
+        consent: consent(root, members),
     }
+}
+
+/// A refusal of any voice, or else what holds for the one at the root.
+fn consent(root: SpeakerId, members: &[SpeakerRow]) -> Consent {
+    if members.iter().any(|row| row.consent == Consent::Refused) {
+        return Consent::Refused;
+    }
+    let root = members.iter().find(|row| row.speaker.id == root);
+    root.map_or(Consent::Unknown, |row| row.consent)
 }
 
 /// The name of the voice at the root, or else of the first that has one.

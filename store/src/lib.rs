@@ -14,6 +14,7 @@
 
 mod append;
 mod backend;
+mod consent;
 mod enrol;
 mod error;
 mod forget;
@@ -44,7 +45,10 @@ pub use append::{
     AppendError, Learned, MAX_ADDRESSEES, MAX_ATTACHMENTS, MAX_CAPTION_BYTES, MAX_GROUP,
     MAX_TEXT_BYTES, NewRecord, Speaking,
 };
-pub use earwitness_api::types::{Forgotten, Identity, Merge, MergeReason, RecordFilter, Selection};
+pub use consent::{ConsentError, Retention};
+pub use earwitness_api::types::{
+    Consent, Forgotten, Identity, Merge, MergeReason, RecordFilter, Selection,
+};
 pub use enrol::{EnrolError, Enrolment};
 pub use error::StorageError;
 pub use forget::ForgetError;

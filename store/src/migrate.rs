@@ -11,7 +11,7 @@ use crate::schema::{
 };
 use crate::transaction::{Change, NOBODY, Snapshot, Tables};
 use crate::turn::{Said, Turn, decode_key, put_turn};
-use earwitness_api::types::{Record, Session, Speaker};
+use earwitness_api::types::{Consent, Record, Session, Speaker};
 use redb::{ReadableTable, TableDefinition, TableHandle};
 use serde::Deserialize;
 
@@ -52,6 +52,7 @@ pub(crate) fn from_v1(from: &Snapshot, to: &Change<'_>) -> Result<(), StorageErr
             speech_ms: old.learned_ms,
             turns: old.turns,
             enrolled: false,
+            consent: Consent::Unknown,
             speaker: old.speaker,
         };
         put_speaker(to, &new)?;

@@ -7,6 +7,7 @@
 //! complete store or none.
 
 use crate::backend::Backend;
+use crate::consent::Retention;
 use crate::error::StorageError;
 use crate::keys::KeyTable;
 use crate::limits::Limits;
@@ -35,6 +36,8 @@ pub const CACHE_BYTES: usize = 8 * 1024 * 1024;
 pub struct Options {
     /// What it may grow to.
     pub limits: Limits,
+    /// How long records are kept.
+    pub retention: Retention,
     /// The key that the store is sealed with, or will be if it is new; `None` for
     /// a store in plain.
     pub key: Option<MasterKey>,
@@ -132,6 +135,8 @@ impl Store {
             keys: RwLock::new(Arc::new(keys)),
             failing: AtomicBool::new(false),
             limits: options.limits,
+            retention: options.retention,
+            off: AtomicBool::new(false),
             vault,
             recent: Mutex::default(),
         };
@@ -204,6 +209,7 @@ impl From<StorageError> for Problem {
         match error {
             StorageError::Damaged(reason) => Self::Damaged(reason),
             StorageError::Failed(reason) => Self::Failed(reason),
+            StorageError::Off => Self::Failed(error.to_string()),
         }
     }
 }

@@ -78,6 +78,7 @@ impl Store {
 
     /// Counts and size.
     pub fn stats(&self) -> Result<Stats, StorageError> {
+        self.check_on()?;
         let bytes = self.medium.size().map_err(redb::StorageError::from)?;
         self.read(|snapshot| {
             let counted = counters(snapshot)?;

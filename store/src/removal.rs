@@ -4,8 +4,8 @@
 use crate::error::StorageError;
 use crate::identity::{Aliases, Identities};
 use crate::schema::{
-    APART, ENROLMENTS, MERGES, RECORDS, SESSIONS, SPEAKERS, SpeakerRow, put_speaker, rows,
-    settle_record_id,
+    APART, ENROLMENTS, MERGES, META, RECLAIM, RECORDS, SESSIONS, SPEAKERS, SpeakerRow, put_speaker,
+    rows, settle_record_id,
 };
 use crate::transaction::{Change, NOBODY};
 use crate::turn::{each_said, find_turn, owner, put_turn};
@@ -106,9 +106,21 @@ impl Removal {
         self.forget_mentions(change)
     }
 
+    /// Does it for good: nothing opens what is removed any more, and the file has
+    /// to be rewritten.
+    pub fn forget(&self, change: &Change<'_>) -> Result<(), StorageError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.carry_out(change)?;
+        self.renew_keys(change)?;
+        change.open(META)?.insert(RECLAIM, [].as_slice())?;
+        Ok(())
+    }
+
     /// Gives those who stay, but lost something, new data keys: nothing opens
     /// what they lost any more.
-    pub fn renew_keys(&self, change: &Change<'_>) -> Result<(), StorageError> {
+    fn renew_keys(&self, change: &Change<'_>) -> Result<(), StorageError> {
         let stay = self.owners.difference(&self.speakers).copied();
         change.renew_keys(&stay.collect())
     }

@@ -41,6 +41,7 @@ impl Store {
 
     /// The caller holds `writer`.
     pub(crate) fn rewrite(&self) -> Result<(), StorageError> {
+        self.check_on()?;
         let result = self.copy_and_exchange();
         if result.is_err() {
             // The next rewrite or opening removes what cannot be removed now.

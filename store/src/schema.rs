@@ -7,7 +7,7 @@
 use crate::error::StorageError;
 use crate::key::KeyLayout;
 use crate::transaction::{Change, Tables};
-use earwitness_api::types::{Speaker, SpeakerId};
+use earwitness_api::types::{Consent, Speaker, SpeakerId};
 use redb::{ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -85,6 +85,7 @@ pub(crate) struct SpeakerRow {
     pub turns: u32,
     /// Whether somebody lent their voice on purpose.
     pub enrolled: bool,
+    pub consent: Consent,
 }
 
 impl SpeakerRow {
@@ -101,6 +102,7 @@ impl SpeakerRow {
             speech_ms: 0,
             turns: 0,
             enrolled: false,
+            consent: Consent::Unknown,
         }
     }
 }

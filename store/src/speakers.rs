@@ -5,7 +5,7 @@ use crate::identity::Identities;
 use crate::schema::{SPEAKERS, SpeakerRow, put_speaker, row};
 use crate::store::Store;
 use crate::transaction::Change;
-use earwitness_api::types::{Record, Speaker, SpeakerId};
+use earwitness_api::types::{Consent, Record, Speaker, SpeakerId};
 
 /// The longest name of a speaker or a session, in bytes of UTF-8.
 pub const MAX_NAME_BYTES: usize = 128;
@@ -106,6 +106,6 @@ impl SpeakerRow {
 
     /// Whether they are somebody even when none of their records is left.
     pub fn is_kept_without_records(&self) -> bool {
-        self.speaker.name.is_some() || self.enrolled
+        self.speaker.name.is_some() || self.enrolled || self.consent != Consent::Unknown
     }
 }

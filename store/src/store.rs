@@ -5,6 +5,7 @@
 //! them; `database` is locked for writing only while the database behind it is
 //! exchanged.
 
+use crate::consent::Retention;
 use crate::error::StorageError;
 use crate::keys::KeyTable;
 use crate::limits::{Limits, Recent};
@@ -27,6 +28,9 @@ pub struct Store {
     /// Whether the medium refused the last write.
     pub(crate) failing: AtomicBool,
     pub(crate) limits: Limits,
+    pub(crate) retention: Retention,
+    /// Whether somebody switched the memory off.
+    pub(crate) off: AtomicBool,
     pub(crate) vault: Vault,
     pub(crate) recent: Mutex<Recent>,
 }
@@ -98,7 +102,7 @@ impl Store {
         work: impl Fn(&Snapshot) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
         let result = self.read_committed(&work);
-        if result.is_ok() {
+        if matches!(result, Ok(_) | Err(StorageError::Off)) {
             return result;
         }
         let _writing = self.begin_writing();
@@ -113,6 +117,7 @@ impl Store {
         &self,
         work: impl FnOnce(&Snapshot) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
+        self.check_on()?;
         let access = self.access();
         work(&Snapshot::new(access.begin_read()?, &self.vault)?)
     }
@@ -123,11 +128,19 @@ impl Store {
         &self,
         work: impl FnOnce(&Change<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
+        self.check_on()?;
         self.recover();
         let result = self.transact(work);
         let refused = result.is_err() && self.recover();
         self.failing.store(refused, Ordering::Relaxed);
         result
+    }
+
+    pub(crate) fn check_on(&self) -> Result<(), StorageError> {
+        match self.off.load(Ordering::Acquire) {
+            true => Err(StorageError::Off),
+            false => Ok(()),
+        }
     }
 
     fn transact<T, E: From<StorageError>>(

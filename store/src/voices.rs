@@ -7,7 +7,7 @@ use crate::schema::{ENROLMENTS, VOICEPRINTS_PER_SPEAKER, decode};
 use crate::store::Store;
 use crate::transaction::{Snapshot, Tables};
 use crate::turn::{decode_key, decode_said, each_turn};
-use earwitness_api::types::{RecordId, SessionId, SpeakerId};
+use earwitness_api::types::{Consent, RecordId, SessionId, SpeakerId};
 use redb::ReadableTable;
 use std::collections::BTreeMap;
 
@@ -28,6 +28,8 @@ pub struct Voice {
     pub turns: u32,
     /// Whether somebody lent it on purpose.
     pub enrolled: bool,
+    /// What its person agreed to.
+    pub consent: Consent,
 }
 
 /// The embedding of one turn, or of one piece of an enrolment, as it was
@@ -56,6 +58,7 @@ impl Store {
                 speech_ms: row.speech_ms,
                 turns: row.turns,
                 enrolled: row.enrolled,
+                consent: row.consent,
             });
             Ok(voices.collect())
         })

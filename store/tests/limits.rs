@@ -13,7 +13,10 @@ use std::fs;
 
 fn limited(limits: Limits) -> (MemoryMedium, Store, SessionId) {
     let medium = MemoryMedium::default();
-    let options = Options { limits, key: None };
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
     let store = Store::open_on_with(medium.clone(), options).unwrap();
     let session = store.begin_session("first", 0).unwrap().id;
     (medium, store, session)
@@ -49,7 +52,14 @@ fn the_oldest_records_make_room_for_new_ones() {
         records: 10,
         ..limits
     };
-    let store = Store::open_on_with(medium, Options { limits, key: None }).unwrap();
+    let store = Store::open_on_with(
+        medium,
+        Options {
+            limits,
+            ..Options::default()
+        },
+    )
+    .unwrap();
     store.append(turn(session, "one more")).unwrap();
     assert_eq!(ids(&store), (992..=1001).collect::<Vec<_>>());
     assert_sound(&store);
@@ -209,7 +219,14 @@ fn the_file_is_bounded_and_shrinks() {
             disk_bytes,
             ..Limits::default()
         };
-        Store::open_with(&path, Options { limits, key: None }).unwrap()
+        Store::open_with(
+            &path,
+            Options {
+                limits,
+                ..Options::default()
+            },
+        )
+        .unwrap()
     };
     let store = open(2 << 20);
     let session = store.begin_session("first", 0).unwrap().id;

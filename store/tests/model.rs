@@ -6,8 +6,8 @@ mod common;
 
 use common::{MemoryMedium, assert_sound, key, to, voice};
 use earwitness_api::types::{
-    Attribution, Identity, MergeReason, Record, RecordFilter, RecordId, Selection, Session,
-    SessionId, Speaker, SpeakerId,
+    Attribution, Consent, Identity, MergeReason, Record, RecordFilter, RecordId, Selection,
+    Session, SessionId, Speaker, SpeakerId,
 };
 use earwitness_store::{
     EnrolError, Enrolment, MasterKey, MergeError, NewMerge, NewRecord, Options, Speaking,
@@ -197,6 +197,7 @@ impl Twin {
                     last_heard_unix_ms: times.iter().copied().max().unwrap_or(0),
                 },
                 enrolled: set.iter().any(|id| self.voices[id].enrolled),
+                consent: Consent::Unknown,
                 members: set.into_iter().collect(),
             }
         };

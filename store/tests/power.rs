@@ -157,7 +157,14 @@ fn open(medium: impl Medium) -> Store {
         disk_bytes: 160 << 10,
         ..Limits::default()
     };
-    Store::open_on_with(medium, Options { limits, key: None }).unwrap()
+    Store::open_on_with(
+        medium,
+        Options {
+            limits,
+            ..Options::default()
+        },
+    )
+    .unwrap()
 }
 
 /// What was done, and what the store said after each operation.
