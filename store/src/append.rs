@@ -286,26 +286,32 @@ impl NewRecord {
                 end_ms: self.end_ms,
             });
         }
-        at_most("the text", self.text.len(), MAX_TEXT_BYTES)?;
-        at_most(
-            "the list of addressees",
-            self.addressees.len(),
-            MAX_ADDRESSEES,
-        )?;
-        at_most(
-            "the list of attachments",
-            self.attachments.len(),
-            MAX_ATTACHMENTS,
-        )?;
-        for Attachment { kind, caption } in &self.attachments {
-            at_most("an attachment's kind", kind.len(), MAX_CAPTION_BYTES)?;
-            at_most("an attachment's caption", caption.len(), MAX_CAPTION_BYTES)?;
-        }
-        for addressee in &self.addressees {
-            finite("an addressee's score", addressee.score)?;
-        }
+        check_texts(&self.text, &self.addressees, &self.attachments)?;
         self.speaker.check(&self.key.speaker)
     }
+}
+
+/// Whether a record is within its bounds.
+pub(crate) fn check_texts(
+    text: &str,
+    addressees: &[Attribution],
+    attachments: &[Attachment],
+) -> Result<(), AppendError> {
+    at_most("the text", text.len(), MAX_TEXT_BYTES)?;
+    at_most("the list of addressees", addressees.len(), MAX_ADDRESSEES)?;
+    at_most(
+        "the list of attachments",
+        attachments.len(),
+        MAX_ATTACHMENTS,
+    )?;
+    for Attachment { kind, caption } in attachments {
+        at_most("an attachment's kind", kind.len(), MAX_CAPTION_BYTES)?;
+        at_most("an attachment's caption", caption.len(), MAX_CAPTION_BYTES)?;
+    }
+    for addressee in addressees {
+        finite("an addressee's score", addressee.score)?;
+    }
+    Ok(())
 }
 
 impl Speaking {
@@ -346,7 +352,8 @@ fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), AppendEr
     Ok(())
 }
 
-fn finite(what: &'static str, score: f32) -> Result<(), AppendError> {
+/// Whether a score is a number.
+pub(crate) fn finite(what: &'static str, score: f32) -> Result<(), AppendError> {
     if score.is_finite() {
         Ok(())
     } else {

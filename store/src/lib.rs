@@ -13,6 +13,7 @@
 //! name, and what is assumed of the medium below.
 
 mod append;
+mod archive;
 mod backend;
 mod consent;
 mod enrol;
@@ -45,6 +46,7 @@ pub use append::{
     AppendError, Learned, MAX_ADDRESSEES, MAX_ATTACHMENTS, MAX_CAPTION_BYTES, MAX_GROUP,
     MAX_TEXT_BYTES, NewRecord, Speaking,
 };
+pub use archive::{ExportError, ImportError, MAX_LINE_BYTES};
 pub use consent::{ConsentError, Retention};
 pub use earwitness_api::types::{
     Consent, Forgotten, Identity, Merge, MergeReason, RecordFilter, Selection,

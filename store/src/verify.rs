@@ -8,7 +8,7 @@ use crate::schema::{
     VOICEPRINT_MODEL, VOICEPRINTS_PER_SPEAKER, counters, from_postcard, layout, meta,
 };
 use crate::store::Store;
-use crate::transaction::{Snapshot, Tables};
+use crate::transaction::Tables;
 use crate::turn::Turn;
 use crate::voiceprint::VoiceprintModel;
 use earwitness_api::types::{Merge, Session};
@@ -30,24 +30,30 @@ impl Store {
         // No write may come between reading the tables and looking at the keys.
         let _writing = self.begin_writing();
         self.read_committed(|snapshot| {
-            let mut audit = Audit::read(snapshot)?;
-            audit.counters(snapshot)?;
-            audit.own_ids();
-            audit.references();
-            audit.speakers();
-            audit.voiceprints(snapshot)?;
-            audit.merges();
-            audit.apart(snapshot)?;
+            let mut findings = audit(snapshot)?;
             let loaded = load_keys(snapshot);
             if loaded.is_ok_and(|loaded| loaded != *self.keys()) {
-                audit.report(
-                    "keys-in-memory",
-                    "the keys in memory are not those in the file",
-                );
+                findings.push(Finding {
+                    invariant: "keys-in-memory",
+                    detail: "the keys in memory are not those in the file".into(),
+                });
             }
-            Ok(audit.findings)
+            Ok(findings)
         })
     }
+}
+
+/// Every contradiction between the tables.
+pub(crate) fn audit(tables: &impl Tables) -> Result<Vec<Finding>, StorageError> {
+    let mut audit = Audit::read(tables)?;
+    audit.counters(tables)?;
+    audit.own_ids();
+    audit.references();
+    audit.speakers();
+    audit.voiceprints(tables)?;
+    audit.merges();
+    audit.apart(tables)?;
+    Ok(audit.findings)
 }
 
 struct Audit {
@@ -60,19 +66,19 @@ struct Audit {
 }
 
 impl Audit {
-    fn read(snapshot: &Snapshot) -> Result<Self, StorageError> {
+    fn read(tables: &impl Tables) -> Result<Self, StorageError> {
         let mut findings = Vec::new();
-        let layout = layout(snapshot)?;
+        let layout = layout(tables)?;
         let turn = |bytes: &[u8]| match layout {
             Some(layout) => Turn::decode(bytes, layout),
             None => Err(StorageError::Damaged("the key layout is missing".into())),
         };
         Ok(Self {
-            sessions: rows(snapshot, SESSIONS, from_postcard, &mut findings)?,
-            turns: rows(snapshot, RECORDS, turn, &mut findings)?,
-            speakers: rows(snapshot, SPEAKERS, from_postcard, &mut findings)?,
-            enrolments: rows(snapshot, ENROLMENTS, from_postcard, &mut findings)?,
-            merges: rows(snapshot, MERGES, from_postcard, &mut findings)?,
+            sessions: rows(tables, SESSIONS, from_postcard, &mut findings)?,
+            turns: rows(tables, RECORDS, turn, &mut findings)?,
+            speakers: rows(tables, SPEAKERS, from_postcard, &mut findings)?,
+            enrolments: rows(tables, ENROLMENTS, from_postcard, &mut findings)?,
+            merges: rows(tables, MERGES, from_postcard, &mut findings)?,
             findings,
         })
     }
@@ -82,8 +88,8 @@ impl Audit {
         self.findings.push(Finding { invariant, detail });
     }
 
-    fn counters(&mut self, snapshot: &Snapshot) -> Result<(), StorageError> {
-        let last = counters(snapshot)?;
+    fn counters(&mut self, tables: &impl Tables) -> Result<(), StorageError> {
+        let last = counters(tables)?;
         let beyond = [
             ("session", highest(&self.sessions), last.session),
             ("speaker", highest(&self.speakers), last.speaker),
@@ -154,8 +160,8 @@ impl Audit {
         }
     }
 
-    fn voiceprints(&mut self, snapshot: &Snapshot) -> Result<(), StorageError> {
-        let dim = self.voiceprint_dim(snapshot)?;
+    fn voiceprints(&mut self, tables: &impl Tables) -> Result<(), StorageError> {
+        let dim = self.voiceprint_dim(tables)?;
         let mut found = Vec::new();
         for (id, row) in &self.speakers {
             let finite = row.centroid.iter().all(|value| value.is_finite());
@@ -183,9 +189,9 @@ impl Audit {
 
     /// What every voiceprint has to have: as the model says, the layout of the
     /// keys, or else the first voice.
-    fn voiceprint_dim(&self, snapshot: &Snapshot) -> Result<Option<usize>, StorageError> {
-        let model: Option<VoiceprintModel> = meta(snapshot, VOICEPRINT_MODEL)?;
-        let layout = layout(snapshot)?;
+    fn voiceprint_dim(&self, tables: &impl Tables) -> Result<Option<usize>, StorageError> {
+        let model: Option<VoiceprintModel> = meta(tables, VOICEPRINT_MODEL)?;
+        let layout = layout(tables)?;
         let first = self.speakers.values().next();
         Ok(model
             .map(|model| usize::from(model.dim))
@@ -215,8 +221,8 @@ impl Audit {
         }
     }
 
-    fn apart(&mut self, snapshot: &Snapshot) -> Result<(), StorageError> {
-        for row in snapshot.table(APART)?.iter()? {
+    fn apart(&mut self, tables: &impl Tables) -> Result<(), StorageError> {
+        for row in tables.table(APART)?.iter()? {
             let (low, high) = row?.0.value();
             let exist = [low, high].iter().all(|id| self.speakers.contains_key(id));
             if low >= high || !exist {
@@ -233,15 +239,15 @@ fn highest<T>(rows: &BTreeMap<u32, T>) -> Option<u32> {
 
 /// Reads what can be read of a table.
 fn rows<K: RowKey + Ord, T>(
-    snapshot: &Snapshot,
+    tables: &impl Tables,
     table: TableDefinition<'_, K, Row>,
     decode: impl Fn(&[u8]) -> Result<T, StorageError>,
     findings: &mut Vec<Finding>,
 ) -> Result<BTreeMap<K, T>, StorageError> {
     let mut rows = BTreeMap::new();
-    for entry in snapshot.table(table)?.iter()? {
+    for entry in tables.table(table)?.iter()? {
         let (key, bytes) = entry?;
-        let unsealed = snapshot.unseal(table.name(), key.value().into(), bytes.value());
+        let unsealed = tables.unseal(table.name(), key.value().into(), bytes.value());
         match unsealed.and_then(|row| decode(&row)) {
             Ok(row) => drop(rows.insert(key.value(), row)),
             Err(error) => findings.push(Finding {
