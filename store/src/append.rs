@@ -1,20 +1,26 @@
-//! Writing one turn: record, key, speaker and voice in one durable transaction.
+//! Writing one turn: record, key, speaker and voice in one durable change.
 
+use crate::consent::is_refused;
 use crate::error::StorageError;
 use crate::identity::Aliases;
 use crate::key::{Block, Key, KeyError, KeyLayout};
+use crate::limits::{Limits, count_refused_voice};
 use crate::schema::{
-    LAYOUT, MERGES, META, Row, SESSIONS, SPEAKERS, SpeakerRow, encode, layout, next_id,
-    next_record_id, open, put, row,
+    LAYOUT, Row, SESSIONS, SPEAKERS, SpeakerRow, layout, next_id, next_record_id, put_meta,
+    put_speaker, row,
 };
 use crate::store::Store;
+use crate::transaction::Change;
 use crate::turn::{Said, Turn, put_turn};
 use crate::voiceprint::{VoiceprintError, check_dim, check_finite};
 use earwitness_api::types::{Attachment, Attribution, Record, RecordId, SessionId, SpeakerId};
-use redb::{ReadableTable, Table, WriteTransaction};
+use redb::{ReadableTable, Table};
 
 /// The longest text of a record, in bytes of UTF-8.
 pub const MAX_TEXT_BYTES: usize = 4096;
+/// The most turns of one transaction; in a store for fewer than four times as
+/// many records, a quarter of these.
+pub const MAX_GROUP: usize = 1024;
 /// The most addressees of a record.
 pub const MAX_ADDRESSEES: usize = 32;
 /// The most attachments of a record.
@@ -62,7 +68,7 @@ pub enum Speaking {
         /// What to learn; `None` when the match is too weak to learn from.
         learned: Option<Learned>,
     },
-    /// A voice not heard before. It gets its id in the same transaction.
+    /// A voice not heard before. It gets its id in the same change.
     New {
         /// How well the best voice fitted.
         score: f32,
@@ -90,8 +96,11 @@ pub enum AppendError {
     /// The speaker or an addressee does not exist.
     #[error("there is no speaker {}: they may have been forgotten; attribute the turn again", .0.0)]
     NoSuchSpeaker(SpeakerId),
+    /// The speaker refused to be recorded.
+    #[error("speaker {} refused to be recorded: drop the turn", .0.0)]
+    NoConsent(SpeakerId),
     /// Something is longer than the store keeps.
-    #[error("{what} is {found} long, the most is {most}: split the turn")]
+    #[error("{what} is {found} long, the most is {most}: split it")]
     TooLong {
         /// What.
         what: &'static str,
@@ -127,19 +136,60 @@ impl Store {
     pub fn append(&self, new: NewRecord) -> Result<Record, AppendError> {
         new.check()?;
         let _writing = self.begin_writing();
-        let (record, layout) = self.write(|transaction| append(transaction, &new))?;
-        self.change_keys(|keys| keys.push(record.id, &new.key, layout));
-        Ok(record)
+        let written = self.write_turns(|change| append(change, &new, &self.limits))?;
+        self.change_keys(|keys| keys.push(written.0.id, &new.key, written.1));
+        Ok(written.0)
+    }
+
+    /// Writes some turns, in this order, in one change, which costs a medium
+    /// little more than a single turn. All are durable when this returns `Ok`, and
+    /// none was written when it does not.
+    pub fn append_all(&self, group: &[NewRecord]) -> Result<Vec<Record>, AppendError> {
+        let most = MAX_GROUP.min(self.limits.group());
+        at_most("the group of turns", group.len(), most)?;
+        group.iter().try_for_each(NewRecord::check)?;
+        let _writing = self.begin_writing();
+        let written = self.write_turns(|change| {
+            let turns = group.iter().map(|new| append(change, new, &self.limits));
+            turns.collect::<Result<Vec<_>, AppendError>>()
+        })?;
+        self.change_keys(|keys| {
+            for (new, (record, layout)) in group.iter().zip(&written) {
+                keys.push(record.id, &new.key, *layout);
+            }
+        });
+        Ok(written.into_iter().map(|(record, _)| record).collect())
+    }
+
+    /// Makes room, then writes; all in one change.
+    fn write_turns<T>(
+        &self,
+        work: impl FnOnce(&Change<'_>) -> Result<T, AppendError>,
+    ) -> Result<T, AppendError> {
+        self.check_on()?;
+        let crowded = self.is_crowded();
+        let (removal, written) = self.write(|change| {
+            let written = work(change)?;
+            Ok::<_, AppendError>((self.make_room(change, crowded)?, written))
+        })?;
+        self.change_keys(|keys| keys.remove(&removal.records));
+        if crowded {
+            // The turns are durable whether or not the file can be made smaller
+            // now; the next append tries again.
+            let _ = self.shrink();
+        }
+        Ok(written)
     }
 }
 
 fn append(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     new: &NewRecord,
+    limits: &Limits,
 ) -> Result<(Record, KeyLayout), AppendError> {
-    check_references(transaction, new)?;
-    let layout = fix_layout(transaction, &new.key)?;
-    let id = next_record_id(transaction)?;
+    check_references(change, new)?;
+    let layout = fix_layout(change, &new.key)?;
+    let id = next_record_id(change)?;
     let mut record = Record {
         id: RecordId(id),
         session: new.session,
@@ -151,34 +201,32 @@ fn append(
         text: new.text.clone(),
         attachments: new.attachments.clone(),
     };
-    let taught = write_speaker(transaction, &new.speaker, &mut record)?;
+    let taught = write_speaker(change, &new.speaker, &mut record, limits)?;
     let turn = Turn {
         key: new.key.clone(),
         said: Said { record, taught },
     };
-    put_turn(transaction, &turn)?;
-    let aliases = Aliases::read(&open(transaction, MERGES)?)?;
+    put_turn(change, &turn)?;
+    let aliases = Aliases::read(change)?;
     Ok((aliases.resolve(turn.said.record), layout))
 }
 
 /// Every key of a store has the layout of its first.
-fn fix_layout(transaction: &WriteTransaction, key: &Key) -> Result<KeyLayout, AppendError> {
-    let known = layout(transaction)?;
+fn fix_layout(change: &Change<'_>, key: &Key) -> Result<KeyLayout, AppendError> {
+    let known = layout(change)?;
     let layout = key.check(known)?;
     if known.is_none() {
-        check_dim(transaction, usize::from(layout.speaker))?;
-        open(transaction, META)?
-            .insert(LAYOUT, encode(&layout)?.as_slice())
-            .map_err(StorageError::from)?;
+        check_dim(change, usize::from(layout.speaker))?;
+        put_meta(change, LAYOUT, &layout)?;
     }
     Ok(layout)
 }
 
-fn check_references(transaction: &WriteTransaction, new: &NewRecord) -> Result<(), AppendError> {
-    if !exists(&open(transaction, SESSIONS)?, new.session.0)? {
+fn check_references(change: &Change<'_>, new: &NewRecord) -> Result<(), AppendError> {
+    if !exists(&change.open(SESSIONS)?, new.session.0)? {
         return Err(AppendError::NoSuchSession(new.session));
     }
-    let speakers = open(transaction, SPEAKERS)?;
+    let speakers = change.open(SPEAKERS)?;
     for id in new.addressees.iter().filter_map(|to| to.speaker) {
         if !exists(&speakers, id.0)? {
             return Err(AppendError::NoSuchSpeaker(id));
@@ -194,19 +242,27 @@ fn exists(table: &Table<u32, Row>, id: u32) -> Result<bool, StorageError> {
 /// Updates or makes the speaker's row and says in the record who it is. Returns
 /// whether their voice learned.
 fn write_speaker(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     speaking: &Speaking,
     record: &mut Record,
+    limits: &Limits,
 ) -> Result<bool, AppendError> {
     let (mut row, learned) = match speaking {
         Speaking::Unknown { .. } => return Ok(false),
+        Speaking::Known { id, .. } if is_refused(change, *id)? => {
+            return Err(AppendError::NoConsent(*id));
+        }
         Speaking::Known { id, learned, .. } => {
-            let row: Option<SpeakerRow> = row(&open(transaction, SPEAKERS)?, id.0)?;
+            let row: Option<SpeakerRow> = row(change, SPEAKERS, id.0)?;
             let row = row.ok_or(AppendError::NoSuchSpeaker(*id))?;
             (row, learned.as_ref())
         }
+        Speaking::New { .. } if !limits.has_room_for_voice(change)? => {
+            count_refused_voice(change)?;
+            return Ok(false);
+        }
         Speaking::New { learned, .. } => {
-            let id = next_id(transaction, |last| &mut last.speaker)?;
+            let id = next_id(change, |last| &mut last.speaker)?;
             (SpeakerRow::new(SpeakerId(id)), Some(learned))
         }
     };
@@ -217,7 +273,7 @@ fn write_speaker(
     }
     let speaker = row.speaker.id;
     record.speaker.speaker = Some(speaker);
-    put(&mut open(transaction, SPEAKERS)?, speaker.0, &row)?;
+    put_speaker(change, &row)?;
     Ok(learned.is_some())
 }
 
@@ -230,26 +286,32 @@ impl NewRecord {
                 end_ms: self.end_ms,
             });
         }
-        at_most("the text", self.text.len(), MAX_TEXT_BYTES)?;
-        at_most(
-            "the list of addressees",
-            self.addressees.len(),
-            MAX_ADDRESSEES,
-        )?;
-        at_most(
-            "the list of attachments",
-            self.attachments.len(),
-            MAX_ATTACHMENTS,
-        )?;
-        for Attachment { kind, caption } in &self.attachments {
-            at_most("an attachment's kind", kind.len(), MAX_CAPTION_BYTES)?;
-            at_most("an attachment's caption", caption.len(), MAX_CAPTION_BYTES)?;
-        }
-        for addressee in &self.addressees {
-            finite("an addressee's score", addressee.score)?;
-        }
+        check_texts(&self.text, &self.addressees, &self.attachments)?;
         self.speaker.check(&self.key.speaker)
     }
+}
+
+/// Whether a record is within its bounds.
+pub(crate) fn check_texts(
+    text: &str,
+    addressees: &[Attribution],
+    attachments: &[Attachment],
+) -> Result<(), AppendError> {
+    at_most("the text", text.len(), MAX_TEXT_BYTES)?;
+    at_most("the list of addressees", addressees.len(), MAX_ADDRESSEES)?;
+    at_most(
+        "the list of attachments",
+        attachments.len(),
+        MAX_ATTACHMENTS,
+    )?;
+    for Attachment { kind, caption } in attachments {
+        at_most("an attachment's kind", kind.len(), MAX_CAPTION_BYTES)?;
+        at_most("an attachment's caption", caption.len(), MAX_CAPTION_BYTES)?;
+    }
+    for addressee in addressees {
+        finite("an addressee's score", addressee.score)?;
+    }
+    Ok(())
 }
 
 impl Speaking {
@@ -290,7 +352,8 @@ fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), AppendEr
     Ok(())
 }
 
-fn finite(what: &'static str, score: f32) -> Result<(), AppendError> {
+/// Whether a score is a number.
+pub(crate) fn finite(what: &'static str, score: f32) -> Result<(), AppendError> {
     if score.is_finite() {
         Ok(())
     } else {

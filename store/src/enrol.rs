@@ -3,14 +3,15 @@
 use crate::error::StorageError;
 use crate::identity::{Identities, describe};
 use crate::key::Block;
+use crate::limits::Limits;
 use crate::schema::{
-    ENROLMENTS, MERGES, SPEAKERS, SpeakerRow, VOICEPRINTS_PER_SPEAKER, next_id, open, put, row,
+    ENROLMENTS, SPEAKERS, SpeakerRow, VOICEPRINTS_PER_SPEAKER, next_id, put, put_speaker, row,
 };
 use crate::speakers::{NameError, checked_name};
 use crate::store::Store;
+use crate::transaction::Change;
 use crate::voiceprint::{VoiceprintError, check_dim, check_finite};
 use earwitness_api::types::{Identity, SpeakerId};
-use redb::WriteTransaction;
 
 /// A voice to be enrolled.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +36,9 @@ pub enum EnrolError {
     /// Several people have that name.
     #[error("several speakers are named {0:?}: rename or merge them first")]
     Ambiguous(String),
+    /// There are as many voices as the limits allow.
+    #[error("there is no room for another voice: forget somebody, or raise the limit")]
+    Full,
     /// There is no voiceprint.
     #[error("there is no voiceprint to enrol: record some speech")]
     Nothing,
@@ -53,7 +57,7 @@ impl Store {
         let name = checked_name(&enrolment.name)?;
         enrolment.check()?;
         let _writing = self.begin_writing();
-        self.write(|transaction| enrol(transaction, name, enrolment))
+        self.write(|change| enrol(change, name, enrolment, &self.limits))
     }
 }
 
@@ -75,15 +79,17 @@ impl Enrolment {
 }
 
 fn enrol(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     name: &str,
     enrolment: &Enrolment,
+    limits: &Limits,
 ) -> Result<Identity, EnrolError> {
-    check_dim(transaction, enrolment.centroid.len())?;
-    let mut speaker = match named(transaction, name)? {
+    check_dim(change, enrolment.centroid.len())?;
+    let mut speaker = match named(change, name)? {
         Some(row) => row,
+        None if !limits.has_room_for_voice(change)? => return Err(EnrolError::Full),
         None => {
-            let id = next_id(transaction, |last| &mut last.speaker)?;
+            let id = next_id(change, |last| &mut last.speaker)?;
             SpeakerRow::new(SpeakerId(id))
         }
     };
@@ -92,9 +98,9 @@ fn enrol(
     speaker.centroid.clone_from(&enrolment.centroid);
     speaker.speech_ms = speaker.speech_ms.saturating_add(enrolment.speech_ms);
     speaker.enrolled = true;
-    put(&mut open(transaction, SPEAKERS)?, id.0, &speaker)?;
-    keep_voiceprints(transaction, id, &enrolment.embeddings)?;
-    let identities = Identities::read(&open(transaction, SPEAKERS)?, &open(transaction, MERGES)?)?;
+    put_speaker(change, &speaker)?;
+    keep_voiceprints(change, id, &enrolment.embeddings)?;
+    let identities = Identities::read(change)?;
     Ok(describe(
         identities.aliases.root(id),
         identities.members(id),
@@ -102,26 +108,25 @@ fn enrol(
 }
 
 /// The voice that stands for the one identity of that name.
-fn named(transaction: &WriteTransaction, name: &str) -> Result<Option<SpeakerRow>, EnrolError> {
-    let speakers = open(transaction, SPEAKERS)?;
-    let identities = Identities::read(&speakers, &open(transaction, MERGES)?)?;
+fn named(change: &Change<'_>, name: &str) -> Result<Option<SpeakerRow>, EnrolError> {
+    let identities = Identities::read(change)?;
     let mut found = identities
         .describe()
         .filter(|known| known.speaker.name.as_deref() == Some(name));
     match (found.next(), found.next()) {
         (Some(_), Some(_)) => Err(EnrolError::Ambiguous(name.to_owned())),
-        (Some(known), None) => Ok(row(&speakers, known.speaker.id.0)?),
+        (Some(known), None) => Ok(row(change, SPEAKERS, known.speaker.id.0)?),
         (None, _) => Ok(None),
     }
 }
 
 fn keep_voiceprints(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     speaker: SpeakerId,
     embeddings: &[Vec<f32>],
 ) -> Result<(), StorageError> {
-    let mut table = open(transaction, ENROLMENTS)?;
-    let mut kept: Vec<Block> = row(&table, speaker.0)?.unwrap_or_default();
+    let id = speaker.0;
+    let mut kept: Vec<Block> = row(change, ENROLMENTS, id)?.unwrap_or_default();
     kept.extend(
         embeddings
             .iter()
@@ -129,5 +134,5 @@ fn keep_voiceprints(
     );
     let beyond = kept.len().saturating_sub(VOICEPRINTS_PER_SPEAKER);
     kept.drain(..beyond);
-    put(&mut table, speaker.0, &kept)
+    put(change, ENROLMENTS, id, id, &kept)
 }

@@ -7,10 +7,10 @@
 //! either side before or since stays where it is.
 
 use crate::error::StorageError;
-use crate::schema::{MERGES, Row, SPEAKERS, SpeakerRow, rows};
+use crate::schema::{MERGES, SPEAKERS, SpeakerRow, rows};
 use crate::store::Store;
-use earwitness_api::types::{Identity, Merge, Record, Speaker, SpeakerId};
-use redb::{ReadTransaction, ReadableTable};
+use crate::transaction::Tables;
+use earwitness_api::types::{Consent, Identity, Merge, Record, Speaker, SpeakerId};
 use std::collections::BTreeMap;
 
 /// The alias map: every merge that holds.
@@ -20,8 +20,8 @@ pub(crate) struct Aliases {
 }
 
 impl Aliases {
-    pub fn read(table: &impl ReadableTable<u32, Row>) -> Result<Self, StorageError> {
-        let merges: Vec<Merge> = rows(table)?;
+    pub fn read(tables: &impl Tables) -> Result<Self, StorageError> {
+        let merges: Vec<Merge> = rows(tables, MERGES)?;
         let links = merges.iter().map(|merge| (merge.from.0, merge.into.0));
         Ok(Self {
             parents: links.collect(),
@@ -42,6 +42,14 @@ impl Aliases {
         SpeakerId(root)
     }
 
+    /// All voices of the identity that a voice belongs to.
+    pub fn family(&self, id: SpeakerId) -> Vec<SpeakerId> {
+        let root = self.root(id);
+        let others = self.parents.keys().map(|voice| SpeakerId(*voice));
+        let others = others.filter(|voice| *voice != root && self.root(*voice) == root);
+        std::iter::once(root).chain(others).collect()
+    }
+
     /// Puts identities in the place of voices.
     pub fn resolve(&self, mut record: Record) -> Record {
         for person in record.addressees.iter_mut().chain([&mut record.speaker]) {
@@ -58,24 +66,14 @@ pub(crate) struct Identities {
 }
 
 impl Identities {
-    pub fn read(
-        speakers: &impl ReadableTable<u32, Row>,
-        merges: &impl ReadableTable<u32, Row>,
-    ) -> Result<Self, StorageError> {
-        let aliases = Aliases::read(merges)?;
+    pub fn read(tables: &impl Tables) -> Result<Self, StorageError> {
+        let aliases = Aliases::read(tables)?;
         let mut members: BTreeMap<u32, Vec<SpeakerRow>> = BTreeMap::new();
-        for row in rows::<_, SpeakerRow>(speakers)? {
+        for row in rows::<_, SpeakerRow>(tables, SPEAKERS)? {
             let root = aliases.root(row.speaker.id);
             members.entry(root.0).or_default().push(row);
         }
         Ok(Self { aliases, members })
-    }
-
-    pub fn in_snapshot(transaction: &ReadTransaction) -> Result<Self, StorageError> {
-        Self::read(
-            &transaction.open_table(SPEAKERS)?,
-            &transaction.open_table(MERGES)?,
-        )
     }
 
     /// The voices of the identity that a voice belongs to; none if it does not
@@ -128,7 +126,17 @@ pub(crate) fn describe(root: SpeakerId, members: &[SpeakerRow]) -> Identity {
         },
         members: members.iter().map(|row| row.speaker.id).collect(),
         enrolled: members.iter().any(|row| row.enrolled),
+        consent: consent(root, members),
     }
+}
+
+/// A refusal of any voice, or else what holds for the one at the root.
+fn consent(root: SpeakerId, members: &[SpeakerRow]) -> Consent {
+    if members.iter().any(|row| row.consent == Consent::Refused) {
+        return Consent::Refused;
+    }
+    let root = members.iter().find(|row| row.speaker.id == root);
+    root.map_or(Consent::Unknown, |row| row.consent)
 }
 
 /// The name of the voice at the root, or else of the first that has one.
@@ -142,6 +150,6 @@ pub(crate) fn name(root: SpeakerId, members: &[SpeakerRow]) -> Option<&str> {
 impl Store {
     /// All identities, in the order of their ids.
     pub fn identities(&self) -> Result<Vec<Identity>, StorageError> {
-        self.read(|transaction| Ok(Identities::in_snapshot(transaction)?.describe().collect()))
+        self.read(|snapshot| Ok(Identities::read(snapshot)?.describe().collect()))
     }
 }

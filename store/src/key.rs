@@ -134,6 +134,7 @@ impl Key {
     }
 }
 
-fn in_range(scale: f32) -> bool {
+/// Whether a block may have this scale.
+pub(crate) fn in_range(scale: f32) -> bool {
     (0.0..=MAX_SCALE).contains(&scale)
 }

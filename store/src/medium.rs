@@ -23,7 +23,8 @@ pub trait Medium: Send + Sync + 'static {
     /// The store for reading; `None` where there is none yet.
     fn read(&self) -> io::Result<Option<Box<dyn StorageBackend>>>;
 
-    /// Size of the store, in bytes.
+    /// Bytes that the store takes. What was never written to takes none, where
+    /// the medium knows the difference.
     fn size(&self) -> io::Result<u64>;
 
     /// The store for reading and writing.
@@ -118,7 +119,12 @@ impl Medium for FileMedium {
     }
 
     fn size(&self) -> io::Result<u64> {
-        Ok(fs::metadata(&self.path)?.len())
+        let metadata = fs::metadata(&self.path)?;
+        #[cfg(unix)]
+        let bytes = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
+        #[cfg(not(unix))]
+        let bytes = metadata.len();
+        Ok(bytes)
     }
 
     fn write(&self) -> io::Result<Box<dyn StorageBackend>> {

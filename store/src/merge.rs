@@ -2,10 +2,11 @@
 
 use crate::error::StorageError;
 use crate::identity::{Identities, describe, name};
-use crate::schema::{APART, MERGES, SPEAKERS, next_id, open, put, row, rows};
+use crate::schema::{APART, MERGES, next_id, put, row, rows};
 use crate::store::Store;
+use crate::transaction::{Change, Tables};
 use earwitness_api::types::{Identity, Merge, MergeReason, SpeakerId};
-use redb::{ReadableTable, WriteTransaction};
+use redb::ReadableTable;
 use std::collections::BTreeSet;
 
 /// Two identities to be made one.
@@ -82,20 +83,20 @@ impl Store {
             return Err(MergeError::NotFinite);
         }
         let _writing = self.begin_writing();
-        self.write(|transaction| merge(transaction, new))
+        self.write(|change| merge(change, new))
     }
 
     /// Undoes the merge in which the voice `from` gave up its identity, and
     /// remembers that the two are not one. Merges before and since stay.
     pub fn unmerge(&self, from: SpeakerId) -> Result<Merge, UnmergeError> {
         let _writing = self.begin_writing();
-        self.write(|transaction| unmerge(transaction, from))
+        self.write(|change| unmerge(change, from))
     }
 
     /// Every merge that holds, in the order in which they were made.
     pub fn merges(&self) -> Result<Vec<Merge>, StorageError> {
-        self.read(|transaction| {
-            let mut merges: Vec<Merge> = rows(&transaction.open_table(MERGES)?)?;
+        self.read(|snapshot| {
+            let mut merges: Vec<Merge> = rows(snapshot, MERGES)?;
             merges.sort_by_key(|merge| merge.number);
             Ok(merges)
         })
@@ -104,8 +105,8 @@ impl Store {
     /// Pairs of voices that were taken apart, the lower id first: whatever the
     /// voices sound like, the identities of the two are not one.
     pub fn apart(&self) -> Result<Vec<(SpeakerId, SpeakerId)>, StorageError> {
-        self.read(|transaction| {
-            let pairs = pairs(&transaction.open_table(APART)?)?.into_iter();
+        self.read(|snapshot| {
+            let pairs = pairs(&snapshot.table(APART)?)?.into_iter();
             Ok(pairs
                 .map(|(low, high)| (SpeakerId(low), SpeakerId(high)))
                 .collect())
@@ -130,18 +131,18 @@ fn is_finite(why: MergeReason) -> bool {
     }
 }
 
-fn merge(transaction: &WriteTransaction, new: NewMerge) -> Result<Identity, MergeError> {
-    let identities = Identities::read(&open(transaction, SPEAKERS)?, &open(transaction, MERGES)?)?;
+fn merge(change: &Change<'_>, new: NewMerge) -> Result<Identity, MergeError> {
+    let identities = Identities::read(change)?;
     let (into, from) = roots(&identities, new)?;
     check_names(&identities, into, from, new.despite_names)?;
-    overrule_or_obey_apart(transaction, &identities, into, from, new.why)?;
+    overrule_or_obey_apart(change, &identities, into, from, new.why)?;
     let merge = Merge {
-        number: next_id(transaction, |last| &mut last.merge)?,
+        number: next_id(change, |last| &mut last.merge)?,
         from,
         into,
         why: new.why,
     };
-    put(&mut open(transaction, MERGES)?, from.0, &merge)?;
+    put(change, MERGES, from.0, from.0, &merge)?;
     let mut members = identities.members(into).to_vec();
     members.extend_from_slice(identities.members(from));
     members.sort_by_key(|row| row.speaker.id);
@@ -184,7 +185,7 @@ fn check_names(
 }
 
 fn overrule_or_obey_apart(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     identities: &Identities,
     into: SpeakerId,
     from: SpeakerId,
@@ -198,7 +199,7 @@ fn overrule_or_obey_apart(
     let between = |(a, b): (u32, u32)| {
         into.contains(&a) && from.contains(&b) || into.contains(&b) && from.contains(&a)
     };
-    let mut apart = open(transaction, APART)?;
+    let mut apart = change.open(APART)?;
     if why == MergeReason::ByHand {
         apart
             .retain(|pair, ()| !between(pair))
@@ -211,21 +212,23 @@ fn overrule_or_obey_apart(
     })
 }
 
-fn unmerge(transaction: &WriteTransaction, from: SpeakerId) -> Result<Merge, UnmergeError> {
-    let mut merges = open(transaction, MERGES)?;
-    let merge: Option<Merge> = row(&merges, from.0)?;
+fn unmerge(change: &Change<'_>, from: SpeakerId) -> Result<Merge, UnmergeError> {
+    let merge: Option<Merge> = row(change, MERGES, from.0)?;
     let merge = merge.ok_or(UnmergeError::NotMerged(from))?;
+    let mut merges = change.open(MERGES)?;
     merges.remove(from.0).map_err(StorageError::from)?;
-    take_apart(transaction, merge.from, merge.into)?;
+    take_apart(change, merge.from, merge.into)?;
     Ok(merge)
 }
 
 /// Remembers that two voices are not one person.
 pub(crate) fn take_apart(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     a: SpeakerId,
     b: SpeakerId,
 ) -> Result<(), StorageError> {
-    open(transaction, APART)?.insert((a.0.min(b.0), a.0.max(b.0)), ())?;
+    change
+        .open(APART)?
+        .insert((a.0.min(b.0), a.0.max(b.0)), ())?;
     Ok(())
 }

@@ -5,15 +5,14 @@
 //! a power cut leaves the old store or the new one, complete.
 
 use crate::error::StorageError;
-use crate::key::KeyLayout;
-use crate::open::create_tables;
 use crate::schema::{
     COUNTERS, Counters, LAYOUT, META, RECLAIM, RECORDS, Row, SESSIONS, SPEAKERS, SpeakerRow,
-    decode, encode, meta, open, put,
+    decode, layout, meta, put, put_meta, put_speaker, rows,
 };
-use crate::turn::{Said, Turn, decode_key};
-use earwitness_api::types::{Record, Session, Speaker};
-use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+use crate::transaction::{Change, NOBODY, Snapshot, Tables};
+use crate::turn::{Said, Turn, decode_key, put_turn};
+use earwitness_api::types::{Consent, Record, Session, Speaker};
+use redb::{ReadableTable, TableDefinition, TableHandle};
 use serde::Deserialize;
 
 /// What version 1 wrote otherwise.
@@ -41,69 +40,66 @@ mod v1 {
     }
 }
 
-/// Copies everything of a version 1 store into a new database.
-pub(crate) fn from_v1(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), StorageError> {
-    create_tables(to)?;
+/// Copies everything of a version 1 store into a new one.
+pub(crate) fn from_v1(from: &Snapshot, to: &Change<'_>) -> Result<(), StorageError> {
     copy_meta(from, to)?;
-    for row in from.open_table(SESSIONS)?.iter()? {
-        let session: Session = decode(row?.1.value())?;
-        put(&mut open(to, SESSIONS)?, session.id.0, &session)?;
+    for session in rows::<_, Session>(from, SESSIONS)? {
+        put(to, SESSIONS, session.id.0, NOBODY, &session)?;
     }
-    for row in from.open_table(SPEAKERS)?.iter()? {
-        let old: v1::SpeakerRow = decode(row?.1.value())?;
+    for old in rows::<_, v1::SpeakerRow>(from, SPEAKERS)? {
         let new = SpeakerRow {
             centroid: old.centroid,
             speech_ms: old.learned_ms,
             turns: old.turns,
             enrolled: false,
+            consent: Consent::Unknown,
             speaker: old.speaker,
         };
-        put(&mut open(to, SPEAKERS)?, new.speaker.id.0, &new)?;
+        put_speaker(to, &new)?;
     }
     copy_turns(from, to)
 }
 
-fn copy_meta(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), StorageError> {
-    let old = from.open_table(META)?;
-    let mut new = open(to, META)?;
-    let counters: v1::Counters = meta(&old, COUNTERS)?
-        .ok_or_else(|| StorageError::Damaged("the id counters are missing".into()))?;
+fn copy_meta(from: &Snapshot, to: &Change<'_>) -> Result<(), StorageError> {
+    let counted: Option<v1::Counters> = meta(from, COUNTERS)?;
+    let counted =
+        counted.ok_or_else(|| StorageError::Damaged("the id counters are missing".into()))?;
     let counters = Counters {
-        record: counters.record,
-        session: counters.session,
-        speaker: counters.speaker,
-        merge: 0,
+        record: counted.record,
+        session: counted.session,
+        speaker: counted.speaker,
+        ..Counters::default()
     };
-    new.insert(COUNTERS, encode(&counters)?.as_slice())?;
+    put_meta(to, COUNTERS, &counters)?;
     for name in [LAYOUT, RECLAIM] {
-        if let Some(value) = old.get(name)? {
-            new.insert(name, value.value())?;
+        if let Some(value) = from.table(META)?.get(name)? {
+            to.open(META)?.insert(name, value.value())?;
         }
     }
     Ok(())
 }
 
-fn copy_turns(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), StorageError> {
-    let layout: Option<KeyLayout> = meta(&from.open_table(META)?, LAYOUT)?;
-    let keys = from.open_table(v1::KEYS)?;
-    let embeddings = from.open_table(v1::EMBEDDINGS)?;
-    let mut turns = open(to, RECORDS)?;
-    for row in from.open_table(RECORDS)?.iter()? {
-        let record: Record = decode(row?.1.value())?;
-        let id = record.id.0;
+fn copy_turns(from: &Snapshot, to: &Change<'_>) -> Result<(), StorageError> {
+    let layout = layout(from)?;
+    let keys = from.table(v1::KEYS)?;
+    let embeddings = from.table(v1::EMBEDDINGS)?;
+    for row in from.table(RECORDS)?.iter()? {
+        let (id, bytes) = row?;
+        let id = id.value();
+        let record: Record = decode(from, RECORDS, id, bytes.value())?;
         let key = match (keys.get(id)?, layout) {
-            (Some(bytes), Some(layout)) => decode_key(bytes.value(), layout)?,
+            (Some(bytes), Some(layout)) => {
+                let bytes = from.unseal(v1::KEYS.name(), id, bytes.value())?;
+                decode_key(&bytes, layout)?
+            }
             _ => return Err(StorageError::Damaged(format!("record {id} has no key"))),
         };
         let taught = match record.speaker.speaker {
             Some(speaker) => embeddings.get((speaker.0, id))?.is_some(),
             None => false,
         };
-        let turn = Turn {
-            key,
-            said: Said { record, taught },
-        };
-        turns.insert(id, turn.encode()?.as_slice())?;
+        let said = Said { record, taught };
+        put_turn(to, &Turn { key, said })?;
     }
     Ok(())
 }

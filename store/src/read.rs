@@ -3,11 +3,13 @@
 
 use crate::error::StorageError;
 use crate::identity::Aliases;
-use crate::schema::{LAYOUT, MERGES, META, RECORDS, SESSIONS, SPEAKERS, meta};
+use crate::schema::{MERGES, RECORDS, SESSIONS, SPEAKERS, counters};
 use crate::store::Store;
-use crate::turn::decode_said;
+use crate::transaction::{Snapshot, Tables};
+use crate::turn::{decode_said, each_turn, find_turn};
 use earwitness_api::types::{Record, RecordFilter, RecordId};
-use redb::{ReadTransaction, ReadableTableMetadata};
+use redb::ReadableTableMetadata;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// How much is in the store.
@@ -19,26 +21,27 @@ pub struct Stats {
     pub sessions: u64,
     /// Speakers kept, each identity counted once.
     pub speakers: u64,
-    /// Size of the file, in bytes.
+    /// Bytes that the file takes on its medium.
     pub bytes: u64,
+    /// Records that had to make room for others, since the store was made.
+    pub evicted: u64,
+    /// New voices that were written as unknown for want of room, likewise.
+    pub refused_voices: u64,
     /// Whether the medium took the last write.
     pub writable: bool,
 }
 
 impl Store {
-    /// One record; `None` where there is none of that id.
+    /// One record; `None` where there is none of that id. Reading it keeps it from
+    /// eviction for a while.
     pub fn record(&self, id: RecordId) -> Result<Option<Record>, StorageError> {
-        self.read(|transaction| {
-            let Some(layout) = meta(&transaction.open_table(META)?, LAYOUT)? else {
-                return Ok(None);
-            };
-            let Some(row) = transaction.open_table(RECORDS)?.get(id.0)? else {
-                return Ok(None);
-            };
-            let aliases = Aliases::read(&transaction.open_table(MERGES)?)?;
-            Ok(Some(
-                aliases.resolve(decode_said(row.value(), layout)?.record),
-            ))
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.retrieved(id);
+        drop(recent);
+        self.read(|snapshot| {
+            let aliases = Aliases::read(snapshot)?;
+            let turn = find_turn(snapshot, id)?;
+            Ok(turn.map(|turn| aliases.resolve(turn.said.record)))
         })
     }
 
@@ -49,42 +52,42 @@ impl Store {
     /// early session costs a pass over all records.
     pub fn records(&self, filter: RecordFilter) -> Result<Vec<Record>, StorageError> {
         let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
-        self.read(|transaction| {
-            let Some(layout) = meta(&transaction.open_table(META)?, LAYOUT)? else {
-                return Ok(Vec::new());
-            };
-            let aliases = Aliases::read(&transaction.open_table(MERGES)?)?;
+        self.read(|snapshot| {
+            let aliases = Aliases::read(snapshot)?;
             let filter = RecordFilter {
                 speaker: filter.speaker.map(|id| aliases.root(id)),
                 ..filter
             };
-            let table = transaction.open_table(RECORDS)?;
             let first = filter.after.map_or(0, |id| id.0.saturating_add(1));
-            let rows = table.range(first..)?.map(|row| {
-                let said = decode_said(row?.1.value(), layout)?;
-                Ok(aliases.resolve(said.record))
-            });
-            let wanted = |record: &Result<Record, StorageError>| {
-                record
-                    .as_ref()
-                    .map_or(true, |record| passes(&filter, record))
-            };
-            if filter.newest_first {
-                rows.rev().filter(wanted).take(limit).collect()
-            } else {
-                rows.filter(wanted).take(limit).collect()
-            }
+            let mut found = Vec::new();
+            each_turn(
+                snapshot,
+                filter.newest_first,
+                first..,
+                |_, bytes, layout| {
+                    let record = aliases.resolve(decode_said(bytes, layout)?.record);
+                    if found.len() < limit && passes(&filter, &record) {
+                        found.push(record);
+                    }
+                    Ok(found.len() < limit)
+                },
+            )?;
+            Ok(found)
         })
     }
 
     /// Counts and size.
     pub fn stats(&self) -> Result<Stats, StorageError> {
+        self.check_on()?;
         let bytes = self.medium.size().map_err(redb::StorageError::from)?;
-        self.read(|transaction| {
+        self.read(|snapshot| {
+            let counted = counters(snapshot)?;
             Ok(Stats {
-                records: transaction.open_table(RECORDS)?.len()?,
-                sessions: transaction.open_table(SESSIONS)?.len()?,
-                speakers: identities(transaction)?,
+                evicted: counted.evicted,
+                refused_voices: counted.refused_voices,
+                records: snapshot.table(RECORDS)?.len()?,
+                sessions: snapshot.table(SESSIONS)?.len()?,
+                speakers: identities(snapshot)?,
                 bytes,
                 writable: !self.failing.load(Ordering::Relaxed),
             })
@@ -93,9 +96,9 @@ impl Store {
 }
 
 /// Every merge makes two identities one.
-fn identities(transaction: &ReadTransaction) -> Result<u64, StorageError> {
-    let voices = transaction.open_table(SPEAKERS)?.len()?;
-    let merges = transaction.open_table(MERGES)?.len()?;
+fn identities(snapshot: &Snapshot) -> Result<u64, StorageError> {
+    let voices = snapshot.table(SPEAKERS)?.len()?;
+    let merges = snapshot.table(MERGES)?.len()?;
     Ok(voices.saturating_sub(merges))
 }
 

@@ -1,12 +1,14 @@
 //! The tables of the file and how their rows are written.
 //!
-//! A row is a form byte followed by postcard; the row of a turn is put together
-//! in `turn`. These two modules alone know the encodings.
+//! A row is a form byte, then postcard or, in a sealed store, what seals it; the
+//! row of a turn is put together in `turn`. These two modules alone know the
+//! encodings.
 
 use crate::error::StorageError;
 use crate::key::KeyLayout;
-use earwitness_api::types::{Speaker, SpeakerId};
-use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
+use crate::transaction::{Change, Tables};
+use earwitness_api::types::{Consent, Speaker, SpeakerId};
+use redb::{ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// Version of everything in this module. A file with a newer one is refused, one
@@ -38,6 +40,9 @@ pub(crate) const MERGES: TableDefinition<u32, Row> = TableDefinition::new("merge
 /// Two speaker ids, the lower first, that are not one person.
 pub(crate) const APART: TableDefinition<(u32, u32), ()> = TableDefinition::new("apart");
 
+/// Voice id to its data key, wrapped by the master key.
+pub(crate) const DATA_KEYS: TableDefinition<u32, Row> = TableDefinition::new("data-keys");
+
 /// In `meta`: [`MAGIC_VALUE`].
 pub(crate) const MAGIC: &str = "magic";
 /// In `meta`: [`SCHEMA`] as four little-endian bytes, readable by every version.
@@ -48,6 +53,8 @@ pub(crate) const COUNTERS: &str = "counters";
 pub(crate) const LAYOUT: &str = "layout";
 /// In `meta`: the `VoiceprintModel`, once it was told.
 pub(crate) const VOICEPRINT_MODEL: &str = "voiceprint-model";
+/// In `meta` of a sealed store: what only its master key opens.
+pub(crate) const PROOF: &str = "proof";
 /// In `meta`, while forgotten bytes may still lie in free parts of the file.
 pub(crate) const RECLAIM: &str = "reclaim";
 
@@ -61,6 +68,10 @@ pub(crate) struct Counters {
     pub session: u32,
     pub speaker: u32,
     pub merge: u32,
+    /// Records that had to make room, so far.
+    pub evicted: u64,
+    /// New voices for which there was no room, so far.
+    pub refused_voices: u64,
 }
 
 /// A speaker and their voice, as it was heard before any merge.
@@ -74,6 +85,7 @@ pub(crate) struct SpeakerRow {
     pub turns: u32,
     /// Whether somebody lent their voice on purpose.
     pub enrolled: bool,
+    pub consent: Consent,
 }
 
 impl SpeakerRow {
@@ -90,136 +102,158 @@ impl SpeakerRow {
             speech_ms: 0,
             turns: 0,
             enrolled: false,
+            consent: Consent::Unknown,
         }
     }
 }
 
-/// The form byte of a row.
+/// The form byte of a row that is not sealed.
 pub(crate) const PLAIN: u8 = 1;
+/// The form byte of a sealed row; the owner, the nonce and the sealed bytes follow.
+pub(crate) const SEALED: u8 = 2;
 
-pub(crate) fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>, StorageError> {
-    postcard::to_extend(row, vec![PLAIN])
+pub(crate) fn to_postcard<T: Serialize>(row: &T) -> Result<Vec<u8>, StorageError> {
+    postcard::to_stdvec(row)
         .map_err(|error| StorageError::Failed(format!("a row cannot be encoded: {error}")))
-}
-
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StorageError> {
-    from_postcard(plain(bytes)?)
-}
-
-/// What follows the form byte.
-pub(crate) fn plain(bytes: &[u8]) -> Result<&[u8], StorageError> {
-    match bytes.split_first() {
-        Some((&PLAIN, row)) => Ok(row),
-        Some((form, _)) => Err(damaged(format!("a row has the unknown form {form}"))),
-        None => Err(damaged("a row is empty".into())),
-    }
 }
 
 pub(crate) fn from_postcard<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StorageError> {
     match postcard::take_from_bytes(bytes) {
         Ok((row, [])) => Ok(row),
-        Ok(_) => Err(damaged("a row is too long".into())),
-        Err(error) => Err(damaged(format!("a row cannot be read: {error}"))),
+        Ok(_) => Err(StorageError::Damaged("a row is too long".into())),
+        Err(error) => Err(StorageError::Damaged(format!(
+            "a row cannot be read: {error}"
+        ))),
     }
 }
 
-fn damaged(what: String) -> StorageError {
-    StorageError::Damaged(what)
+/// The number by which a row is found.
+pub(crate) trait RowKey:
+    redb::Key + for<'k> redb::Value<SelfType<'k> = Self> + Copy + Into<u64> + 'static
+{
 }
 
-/// Reads one row of `meta`.
+impl<K> RowKey for K where
+    K: redb::Key + for<'k> redb::Value<SelfType<'k> = K> + Copy + Into<u64> + 'static
+{
+}
+
+/// Reads one row of `meta`. None of them is sealed.
 pub(crate) fn meta<T: DeserializeOwned>(
-    table: &impl ReadableTable<&'static str, Row>,
+    tables: &impl Tables,
     name: &str,
 ) -> Result<Option<T>, StorageError> {
-    table.get(name)?.map(|row| decode(row.value())).transpose()
+    let table = tables.table(META)?;
+    let row = table.get(name)?;
+    row.map(|row| match row.value().split_first() {
+        Some((&PLAIN, row)) => from_postcard(row),
+        _ => Err(StorageError::Damaged(format!("{name} cannot be read"))),
+    })
+    .transpose()
 }
 
-/// The layout of every key, from the first record on.
-pub(crate) fn layout(transaction: &WriteTransaction) -> Result<Option<KeyLayout>, StorageError> {
-    meta(&open(transaction, META)?, LAYOUT)
-}
-
-/// Reads one row of a table with number keys.
-pub(crate) fn row<K, T>(
-    table: &impl ReadableTable<K, Row>,
-    key: K,
-) -> Result<Option<T>, StorageError>
-where
-    K: redb::Key + for<'k> redb::Value<SelfType<'k> = K> + 'static,
-    T: DeserializeOwned,
-{
-    table.get(key)?.map(|row| decode(row.value())).transpose()
-}
-
-/// Reads all rows of a table, in the order of their keys.
-pub(crate) fn rows<K: redb::Key + 'static, T: DeserializeOwned>(
-    table: &impl ReadableTable<K, Row>,
-) -> Result<Vec<T>, StorageError> {
-    table.iter()?.map(|row| decode(row?.1.value())).collect()
-}
-
-/// Writes one row.
-pub(crate) fn put<K, T>(table: &mut Table<K, Row>, key: K, row: &T) -> Result<(), StorageError>
-where
-    K: redb::Key + for<'k> redb::Value<SelfType<'k> = K> + 'static,
-    T: Serialize,
-{
-    table.insert(key, encode(row)?.as_slice())?;
+/// Writes one row of `meta`.
+pub(crate) fn put_meta<T: Serialize>(
+    change: &Change<'_>,
+    name: &str,
+    row: &T,
+) -> Result<(), StorageError> {
+    let row = [&[PLAIN][..], &to_postcard(row)?].concat();
+    change.open(META)?.insert(name, row.as_slice())?;
     Ok(())
 }
 
-/// Opens a table for writing.
-pub(crate) fn open<'t, K: redb::Key + 'static, V: redb::Value + 'static>(
-    transaction: &'t WriteTransaction,
-    table: TableDefinition<'_, K, V>,
-) -> Result<Table<'t, K, V>, StorageError> {
-    Ok(transaction.open_table(table)?)
+/// Reads one row.
+pub(crate) fn row<K: RowKey, T: DeserializeOwned>(
+    tables: &impl Tables,
+    table: TableDefinition<'_, K, Row>,
+    key: K,
+) -> Result<Option<T>, StorageError> {
+    let rows = tables.table(table)?;
+    let row = rows.get(key)?;
+    row.map(|row| decode(tables, table, key, row.value()))
+        .transpose()
+}
+
+/// Reads all rows of a table, in the order of their keys.
+pub(crate) fn rows<K: RowKey, T: DeserializeOwned>(
+    tables: &impl Tables,
+    table: TableDefinition<'_, K, Row>,
+) -> Result<Vec<T>, StorageError> {
+    let rows = tables.table(table)?;
+    let rows = rows.iter()?.map(|row| {
+        let (key, row) = row?;
+        decode(tables, table, key.value(), row.value())
+    });
+    rows.collect()
+}
+
+/// Unseals and decodes a row.
+pub(crate) fn decode<K: RowKey, T: DeserializeOwned>(
+    tables: &impl Tables,
+    table: TableDefinition<'_, K, Row>,
+    key: K,
+    bytes: &[u8],
+) -> Result<T, StorageError> {
+    from_postcard(&tables.unseal(table.name(), key.into(), bytes)?)
+}
+
+/// Writes one row, sealed for its owner.
+pub(crate) fn put<K: RowKey, T: Serialize>(
+    change: &Change<'_>,
+    table: TableDefinition<'_, K, Row>,
+    key: K,
+    owner: u32,
+    row: &T,
+) -> Result<(), StorageError> {
+    let row = change.seal(table.name(), key.into(), owner, &to_postcard(row)?)?;
+    change.open(table)?.insert(key, row.as_slice())?;
+    Ok(())
+}
+
+/// Writes the row of a voice, which it owns.
+pub(crate) fn put_speaker(change: &Change<'_>, row: &SpeakerRow) -> Result<(), StorageError> {
+    let id = row.speaker.id.0;
+    put(change, SPEAKERS, id, id, row)
+}
+
+/// The layout of every key, from the first record on.
+pub(crate) fn layout(tables: &impl Tables) -> Result<Option<KeyLayout>, StorageError> {
+    meta(tables, LAYOUT)
 }
 
 /// Gives out the next id of one kind. The first is 1.
 pub(crate) fn next_id(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     kind: impl FnOnce(&mut Counters) -> &mut u32,
 ) -> Result<u32, StorageError> {
-    let mut table = open(transaction, META)?;
-    let mut counters = counters(&table)?;
+    let mut counters = counters(change)?;
     let last = kind(&mut counters);
     *last += 1;
     let id = *last;
-    put_counters(&mut table, counters)?;
+    put_meta(change, COUNTERS, &counters)?;
     Ok(id)
 }
 
 /// The id of the next record. It is taken by writing the record.
-pub(crate) fn next_record_id(transaction: &WriteTransaction) -> Result<u64, StorageError> {
-    let counted = counters(&open(transaction, META)?)?.record;
-    let last = last_record(&open(transaction, RECORDS)?)?;
-    Ok(counted.max(last) + 1)
+pub(crate) fn next_record_id(change: &Change<'_>) -> Result<u64, StorageError> {
+    Ok(counters(change)?.record.max(last_record(change)?) + 1)
 }
 
 /// Writes down the last record id, before records are removed.
-pub(crate) fn settle_record_id(transaction: &WriteTransaction) -> Result<(), StorageError> {
-    let last = last_record(&open(transaction, RECORDS)?)?;
-    let mut table = open(transaction, META)?;
-    let mut counters = counters(&table)?;
-    counters.record = counters.record.max(last);
-    put_counters(&mut table, counters)
+pub(crate) fn settle_record_id(change: &Change<'_>) -> Result<(), StorageError> {
+    let mut counters = counters(change)?;
+    counters.record = counters.record.max(last_record(change)?);
+    put_meta(change, COUNTERS, &counters)
 }
 
-fn last_record(table: &impl ReadableTable<u64, Row>) -> Result<u64, StorageError> {
+fn last_record(tables: &impl Tables) -> Result<u64, StorageError> {
+    let table = tables.table(RECORDS)?;
     Ok(table.last()?.map_or(0, |(id, _)| id.value()))
 }
 
-fn put_counters(table: &mut Table<&str, Row>, counters: Counters) -> Result<(), StorageError> {
-    table.insert(COUNTERS, encode(&counters)?.as_slice())?;
-    Ok(())
-}
-
 /// The last ids given out.
-pub(crate) fn counters(
-    table: &impl ReadableTable<&'static str, Row>,
-) -> Result<Counters, StorageError> {
-    meta(table, COUNTERS)?
+pub(crate) fn counters(tables: &impl Tables) -> Result<Counters, StorageError> {
+    meta(tables, COUNTERS)?
         .ok_or_else(|| StorageError::Damaged("the id counters are missing".into()))
 }

@@ -2,10 +2,10 @@
 
 use crate::error::StorageError;
 use crate::identity::Identities;
-use crate::schema::{MERGES, SPEAKERS, SpeakerRow, open, put, row};
+use crate::schema::{SPEAKERS, SpeakerRow, put_speaker, row};
 use crate::store::Store;
-use earwitness_api::types::{Record, Speaker, SpeakerId};
-use redb::WriteTransaction;
+use crate::transaction::Change;
+use earwitness_api::types::{Consent, Record, Speaker, SpeakerId};
 
 /// The longest name of a speaker or a session, in bytes of UTF-8.
 pub const MAX_NAME_BYTES: usize = 128;
@@ -30,8 +30,8 @@ impl Store {
     /// All speakers, in the order of their ids: one for each identity, with the
     /// records of all its voices.
     pub fn speakers(&self) -> Result<Vec<Speaker>, StorageError> {
-        self.read(|transaction| {
-            let identities = Identities::in_snapshot(transaction)?;
+        self.read(|snapshot| {
+            let identities = Identities::read(snapshot)?;
             Ok(identities.describe().map(|one| one.speaker).collect())
         })
     }
@@ -42,22 +42,21 @@ impl Store {
     pub fn name_speaker(&self, id: SpeakerId, name: &str) -> Result<Speaker, NameError> {
         let name = checked_name(name)?;
         let _writing = self.begin_writing();
-        self.write(|transaction| rename(transaction, id, name))
+        self.write(|change| rename(change, id, name))
     }
 }
 
-fn rename(transaction: &WriteTransaction, id: SpeakerId, name: &str) -> Result<Speaker, NameError> {
-    let mut table = open(transaction, SPEAKERS)?;
-    let identities = Identities::read(&table, &open(transaction, MERGES)?)?;
+fn rename(change: &Change<'_>, id: SpeakerId, name: &str) -> Result<Speaker, NameError> {
+    let identities = Identities::read(change)?;
     if identities.members(id).is_empty() {
         return Err(NameError::NoSuchSpeaker(id));
     }
     let root = identities.aliases.root(id);
-    let found: Option<SpeakerRow> = row(&table, root.0)?;
+    let found: Option<SpeakerRow> = row(change, SPEAKERS, root.0)?;
     let mut found = found.ok_or(NameError::NoSuchSpeaker(root))?;
     found.speaker.name = Some(name.to_owned());
-    put(&mut table, root.0, &found)?;
-    let described = Identities::read(&table, &open(transaction, MERGES)?)?
+    put_speaker(change, &found)?;
+    let described = Identities::read(change)?
         .describe()
         .find(|known| known.speaker.id == root);
     Ok(described.map_or(found.speaker, |known| known.speaker))
@@ -107,6 +106,6 @@ impl SpeakerRow {
 
     /// Whether they are somebody even when none of their records is left.
     pub fn is_kept_without_records(&self) -> bool {
-        self.speaker.name.is_some() || self.enrolled
+        self.speaker.name.is_some() || self.enrolled || self.consent != Consent::Unknown
     }
 }

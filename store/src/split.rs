@@ -3,12 +3,12 @@
 use crate::error::StorageError;
 use crate::identity::Identities;
 use crate::merge::take_apart;
-use crate::schema::{MERGES, SPEAKERS, SpeakerRow, next_id, open, put};
+use crate::schema::{SpeakerRow, next_id, put_speaker};
 use crate::store::Store;
+use crate::transaction::Change;
 use crate::turn::{Turn, each_said, find_turn, put_turn};
 use crate::voices::mean_voice;
 use earwitness_api::types::{RecordId, Speaker, SpeakerId};
-use redb::WriteTransaction;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why an identity was not split.
@@ -26,6 +26,9 @@ pub enum SplitError {
     /// The records are all that is known of the speaker.
     #[error("these are all records of speaker {}: give that speaker another name instead", .0.0)]
     Everything(SpeakerId),
+    /// There are as many voices as the limits allow.
+    #[error("there is no room for another voice: forget somebody, or raise the limit")]
+    Full,
     /// The records have no voiceprint.
     #[error("none of these records has a voiceprint: a new voice needs one that has")]
     NoVoice,
@@ -42,23 +45,28 @@ impl Store {
     /// a split.
     pub fn split(&self, from: SpeakerId, records: &[RecordId]) -> Result<Speaker, SplitError> {
         let _writing = self.begin_writing();
-        self.write(|transaction| split(transaction, from, records))
+        self.write(|change| {
+            if !self.limits.has_room_for_voice(change)? {
+                return Err(SplitError::Full);
+            }
+            split(change, from, records)
+        })
     }
 }
 
 fn split(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     from: SpeakerId,
     records: &[RecordId],
 ) -> Result<Speaker, SplitError> {
-    let identities = Identities::read(&open(transaction, SPEAKERS)?, &open(transaction, MERGES)?)?;
+    let identities = Identities::read(change)?;
     let members = identities.members(from);
     if members.is_empty() {
         return Err(SplitError::NoSuchSpeaker(from));
     }
-    let mut turns = their_turns(transaction, &identities, from, records)?;
+    let mut turns = their_turns(change, &identities, from, records)?;
     check_rest(members, &turns, from)?;
-    let new = SpeakerId(next_id(transaction, |last| &mut last.speaker)?);
+    let new = SpeakerId(next_id(change, |last| &mut last.speaker)?);
     let mut row = SpeakerRow::new(new);
     row.centroid = mean_voice(turns.iter().map(|turn| &turn.key.speaker));
     if row.centroid.is_empty() {
@@ -72,18 +80,18 @@ fn split(
         if turn.said.taught {
             row.learn(record.end_ms - record.start_ms);
         }
-        put_turn(transaction, turn)?;
+        put_turn(change, turn)?;
     }
-    put(&mut open(transaction, SPEAKERS)?, new.0, &row)?;
-    recount(transaction, members)?;
+    put_speaker(change, &row)?;
+    recount(change, members)?;
     for member in members {
-        take_apart(transaction, member.speaker.id, new)?;
+        take_apart(change, member.speaker.id, new)?;
     }
     Ok(row.speaker)
 }
 
 fn their_turns(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     identities: &Identities,
     from: SpeakerId,
     records: &[RecordId],
@@ -91,7 +99,7 @@ fn their_turns(
     let root = identities.aliases.root(from);
     let mut turns = Vec::new();
     for id in records.iter().collect::<BTreeSet<_>>() {
-        let turn = find_turn(transaction, *id)?;
+        let turn = find_turn(change, *id)?;
         let turn = turn.ok_or(SplitError::NotTheirs(*id, from))?;
         let by = turn.said.record.speaker.speaker;
         if by.map(|id| identities.aliases.root(id)) != Some(root) {
@@ -114,22 +122,18 @@ fn check_rest(members: &[SpeakerRow], turns: &[Turn], from: SpeakerId) -> Result
 }
 
 /// Counts anew what is left of some speakers.
-fn recount(transaction: &WriteTransaction, speakers: &[SpeakerRow]) -> Result<(), StorageError> {
+fn recount(change: &Change<'_>, speakers: &[SpeakerRow]) -> Result<(), StorageError> {
     let mut rows: BTreeMap<u32, SpeakerRow> = BTreeMap::new();
     for row in speakers {
         let mut row = row.clone();
         row.forget_records();
         rows.insert(row.speaker.id.0, row);
     }
-    each_said(transaction, |said| {
+    each_said(change, |said| {
         let speaker = said.record.speaker.speaker;
         if let Some(row) = speaker.and_then(|id| rows.get_mut(&id.0)) {
             row.hear(&said.record);
         }
     })?;
-    let mut table = open(transaction, SPEAKERS)?;
-    for (id, row) in &rows {
-        put(&mut table, *id, row)?;
-    }
-    Ok(())
+    rows.values().try_for_each(|row| put_speaker(change, row))
 }

@@ -7,12 +7,13 @@
 //! copy of it.
 
 use crate::error::StorageError;
-use crate::key::{Block, Key, KeyLayout};
-use crate::schema::{PLAIN, RECORDS, from_postcard, layout, open, plain};
+use crate::key::{Block, Key, KeyError, KeyLayout, in_range};
+use crate::schema::{RECORDS, from_postcard, layout};
+use crate::transaction::{Change, NOBODY, Tables};
 use earwitness_api::types::{Record, RecordId};
-use redb::{ReadableTable, WriteTransaction};
+use redb::{ReadableTable, TableHandle};
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
+use std::ops::{Range, RangeBounds};
 
 /// A row of the table of records.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,11 +32,10 @@ pub(crate) struct Said {
 }
 
 impl Turn {
-    /// The form byte, three little-endian scales, all values of the key, and the
-    /// rest as postcard.
-    pub fn encode(&self) -> Result<Vec<u8>, StorageError> {
-        let mut bytes = vec![PLAIN];
-        bytes.extend(self.key.scales().into_iter().flat_map(f32::to_le_bytes));
+    /// Three little-endian scales, all values of the key, and the rest as postcard.
+    fn encode(&self) -> Result<Vec<u8>, StorageError> {
+        let scales = self.key.scales().into_iter().flat_map(f32::to_le_bytes);
+        let mut bytes: Vec<u8> = scales.collect();
         for block in self.key.blocks() {
             bytes.extend(block.values.iter().map(|value| value.to_le_bytes()[0]));
         }
@@ -43,6 +43,7 @@ impl Turn {
             .map_err(|error| StorageError::Failed(format!("a turn cannot be encoded: {error}")))
     }
 
+    /// From an unsealed row.
     pub fn decode(bytes: &[u8], layout: KeyLayout) -> Result<Self, StorageError> {
         Ok(Self {
             key: decode_key(bytes, layout)?,
@@ -51,35 +52,53 @@ impl Turn {
     }
 }
 
+/// The voice that said it owns a turn.
+pub(crate) fn owner(record: &Record) -> u32 {
+    record.speaker.speaker.map_or(NOBODY, |id| id.0)
+}
+
 /// All but the key.
 pub(crate) fn decode_said(bytes: &[u8], layout: KeyLayout) -> Result<Said, StorageError> {
-    let rest = plain(bytes)?.get(KEY_SCALES + layout.values()..);
+    let rest = bytes.get(KEY_SCALES + layout.values()..);
     from_postcard(rest.ok_or_else(short)?)
+}
+
+/// A key as it lies in a row.
+pub(crate) struct KeyBytes<'row> {
+    pub scales: [f32; 3],
+    /// One byte a value: semantic, speaker, temporal.
+    pub values: &'row [u8],
+}
+
+impl<'row> KeyBytes<'row> {
+    pub fn of(bytes: &'row [u8], layout: KeyLayout) -> Result<Self, StorageError> {
+        let (scales, rest) = bytes.split_first_chunk::<KEY_SCALES>().ok_or_else(short)?;
+        let values = rest.get(..layout.values()).ok_or_else(short)?;
+        let (scales, _) = scales.as_chunks::<4>();
+        let scales = [0, 1, 2].map(|block| f32::from_le_bytes(scales[block]));
+        if let Some(scale) = scales.into_iter().find(|scale| !in_range(*scale)) {
+            return Err(StorageError::Damaged(KeyError::Scale(scale).to_string()));
+        }
+        Ok(Self { scales, values })
+    }
 }
 
 /// The key alone.
 pub(crate) fn decode_key(bytes: &[u8], layout: KeyLayout) -> Result<Key, StorageError> {
-    let (scales, rest) = plain(bytes)?
-        .split_first_chunk::<KEY_SCALES>()
-        .ok_or_else(short)?;
-    let values = rest.get(..layout.values()).ok_or_else(short)?;
-    let (scales, _) = scales.as_chunks::<4>();
+    let KeyBytes { scales, values } = KeyBytes::of(bytes, layout)?;
     let [semantic, speaker, temporal] = layout.ends();
     let block = |index: usize, range: Range<usize>| Block {
-        scale: f32::from_le_bytes(scales[index]),
+        scale: scales[index],
         values: values[range]
             .iter()
             .map(|v| i8::from_le_bytes([*v]))
             .collect(),
     };
-    let key = Key {
+    Ok(Key {
         semantic: block(0, 0..semantic),
         speaker: block(1, semantic..speaker),
         temporal: block(2, speaker..temporal),
-    };
-    key.check(Some(layout))
-        .map_err(|error| StorageError::Damaged(format!("a key is wrong: {error}")))?;
-    Ok(key)
+    })
 }
 
 /// Bytes of the three scales.
@@ -89,36 +108,59 @@ fn short() -> StorageError {
     StorageError::Damaged("a turn is too short for its key".into())
 }
 
-/// Visits all turns of a table in the order of their ids, without their keys.
-pub(crate) fn each_said(
-    transaction: &WriteTransaction,
-    mut visit: impl FnMut(Said),
+/// Visits the turns of the table, unsealed, in the order of their ids or the
+/// other way round, for as long as `visit` says so.
+pub(crate) fn each_turn(
+    tables: &impl Tables,
+    newest_first: bool,
+    range: impl RangeBounds<u64>,
+    mut visit: impl FnMut(u64, &[u8], KeyLayout) -> Result<bool, StorageError>,
 ) -> Result<(), StorageError> {
-    let Some(layout) = layout(transaction)? else {
+    let table = tables.table(RECORDS)?;
+    let Some(layout) = layout(tables)? else {
         return Ok(());
     };
-    for row in open(transaction, RECORDS)?.iter()? {
-        visit(decode_said(row?.1.value(), layout)?);
+    let mut rows = table.range(range)?;
+    while let Some(row) = if newest_first {
+        rows.next_back()
+    } else {
+        rows.next()
+    } {
+        let (id, bytes) = row?;
+        let bytes = tables.unseal(RECORDS.name(), id.value(), bytes.value())?;
+        if !visit(id.value(), &bytes, layout)? {
+            break;
+        }
     }
     Ok(())
 }
 
+/// Visits all turns in the order of their ids, without their keys.
+pub(crate) fn each_said(
+    tables: &impl Tables,
+    mut visit: impl FnMut(Said),
+) -> Result<(), StorageError> {
+    each_turn(tables, false, .., |_, bytes, layout| {
+        visit(decode_said(bytes, layout)?);
+        Ok(true)
+    })
+}
+
 /// One turn; `None` where there is none of that id.
-pub(crate) fn find_turn(
-    transaction: &WriteTransaction,
-    id: RecordId,
-) -> Result<Option<Turn>, StorageError> {
-    let Some(layout) = layout(transaction)? else {
-        return Ok(None);
-    };
-    let table = open(transaction, RECORDS)?;
-    let row = table.get(id.0)?;
-    row.map(|row| Turn::decode(row.value(), layout)).transpose()
+pub(crate) fn find_turn(tables: &impl Tables, id: RecordId) -> Result<Option<Turn>, StorageError> {
+    let mut found = None;
+    each_turn(tables, false, id.0..=id.0, |_, bytes, layout| {
+        found = Some(Turn::decode(bytes, layout)?);
+        Ok(false)
+    })?;
+    Ok(found)
 }
 
 /// Writes one turn, new or changed.
-pub(crate) fn put_turn(transaction: &WriteTransaction, turn: &Turn) -> Result<(), StorageError> {
-    let row = turn.encode()?;
-    open(transaction, RECORDS)?.insert(turn.said.record.id.0, row.as_slice())?;
+pub(crate) fn put_turn(change: &Change<'_>, turn: &Turn) -> Result<(), StorageError> {
+    let id = turn.said.record.id.0;
+    let owner = owner(&turn.said.record);
+    let row = change.seal(RECORDS.name(), id, owner, &turn.encode()?)?;
+    change.open(RECORDS)?.insert(id, row.as_slice())?;
     Ok(())
 }

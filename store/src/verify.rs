@@ -2,17 +2,17 @@
 
 use crate::error::StorageError;
 use crate::key::Block;
-use crate::key::KeyLayout;
 use crate::open::load_keys;
 use crate::schema::{
-    APART, ENROLMENTS, LAYOUT, MERGES, META, RECORDS, Row, SESSIONS, SPEAKERS, SpeakerRow,
-    VOICEPRINT_MODEL, VOICEPRINTS_PER_SPEAKER, counters, decode, meta,
+    APART, ENROLMENTS, MERGES, RECORDS, Row, RowKey, SESSIONS, SPEAKERS, SpeakerRow,
+    VOICEPRINT_MODEL, VOICEPRINTS_PER_SPEAKER, counters, from_postcard, layout, meta,
 };
 use crate::store::Store;
+use crate::transaction::Tables;
 use crate::turn::Turn;
 use crate::voiceprint::VoiceprintModel;
 use earwitness_api::types::{Merge, Session};
-use redb::{ReadTransaction, ReadableTable, TableDefinition};
+use redb::{ReadableTable, TableDefinition, TableHandle};
 use std::collections::BTreeMap;
 
 /// A place where the store contradicts itself. There should be none.
@@ -29,25 +29,31 @@ impl Store {
     pub fn verify(&self) -> Result<Vec<Finding>, StorageError> {
         // No write may come between reading the tables and looking at the keys.
         let _writing = self.begin_writing();
-        self.read_committed(|transaction| {
-            let mut audit = Audit::read(transaction)?;
-            audit.counters(transaction)?;
-            audit.own_ids();
-            audit.references();
-            audit.speakers();
-            audit.voiceprints(transaction)?;
-            audit.merges();
-            audit.apart(transaction)?;
-            let loaded = load_keys(transaction);
+        self.read_committed(|snapshot| {
+            let mut findings = audit(snapshot)?;
+            let loaded = load_keys(snapshot);
             if loaded.is_ok_and(|loaded| loaded != *self.keys()) {
-                audit.report(
-                    "keys-in-memory",
-                    "the keys in memory are not those in the file",
-                );
+                findings.push(Finding {
+                    invariant: "keys-in-memory",
+                    detail: "the keys in memory are not those in the file".into(),
+                });
             }
-            Ok(audit.findings)
+            Ok(findings)
         })
     }
+}
+
+/// Every contradiction between the tables.
+pub(crate) fn audit(tables: &impl Tables) -> Result<Vec<Finding>, StorageError> {
+    let mut audit = Audit::read(tables)?;
+    audit.counters(tables)?;
+    audit.own_ids();
+    audit.references();
+    audit.speakers();
+    audit.voiceprints(tables)?;
+    audit.merges();
+    audit.apart(tables)?;
+    Ok(audit.findings)
 }
 
 struct Audit {
@@ -60,19 +66,19 @@ struct Audit {
 }
 
 impl Audit {
-    fn read(transaction: &ReadTransaction) -> Result<Self, StorageError> {
+    fn read(tables: &impl Tables) -> Result<Self, StorageError> {
         let mut findings = Vec::new();
-        let layout: Option<KeyLayout> = meta(&transaction.open_table(META)?, LAYOUT)?;
+        let layout = layout(tables)?;
         let turn = |bytes: &[u8]| match layout {
             Some(layout) => Turn::decode(bytes, layout),
             None => Err(StorageError::Damaged("the key layout is missing".into())),
         };
         Ok(Self {
-            sessions: rows(transaction, SESSIONS, decode, &mut findings)?,
-            turns: rows(transaction, RECORDS, turn, &mut findings)?,
-            speakers: rows(transaction, SPEAKERS, decode, &mut findings)?,
-            enrolments: rows(transaction, ENROLMENTS, decode, &mut findings)?,
-            merges: rows(transaction, MERGES, decode, &mut findings)?,
+            sessions: rows(tables, SESSIONS, from_postcard, &mut findings)?,
+            turns: rows(tables, RECORDS, turn, &mut findings)?,
+            speakers: rows(tables, SPEAKERS, from_postcard, &mut findings)?,
+            enrolments: rows(tables, ENROLMENTS, from_postcard, &mut findings)?,
+            merges: rows(tables, MERGES, from_postcard, &mut findings)?,
             findings,
         })
     }
@@ -82,8 +88,8 @@ impl Audit {
         self.findings.push(Finding { invariant, detail });
     }
 
-    fn counters(&mut self, transaction: &ReadTransaction) -> Result<(), StorageError> {
-        let last = counters(&transaction.open_table(META)?)?;
+    fn counters(&mut self, tables: &impl Tables) -> Result<(), StorageError> {
+        let last = counters(tables)?;
         let beyond = [
             ("session", highest(&self.sessions), last.session),
             ("speaker", highest(&self.speakers), last.speaker),
@@ -154,8 +160,8 @@ impl Audit {
         }
     }
 
-    fn voiceprints(&mut self, transaction: &ReadTransaction) -> Result<(), StorageError> {
-        let dim = self.voiceprint_dim(transaction)?;
+    fn voiceprints(&mut self, tables: &impl Tables) -> Result<(), StorageError> {
+        let dim = self.voiceprint_dim(tables)?;
         let mut found = Vec::new();
         for (id, row) in &self.speakers {
             let finite = row.centroid.iter().all(|value| value.is_finite());
@@ -183,10 +189,9 @@ impl Audit {
 
     /// What every voiceprint has to have: as the model says, the layout of the
     /// keys, or else the first voice.
-    fn voiceprint_dim(&self, transaction: &ReadTransaction) -> Result<Option<usize>, StorageError> {
-        let table = transaction.open_table(META)?;
-        let model: Option<VoiceprintModel> = meta(&table, VOICEPRINT_MODEL)?;
-        let layout: Option<KeyLayout> = meta(&table, LAYOUT)?;
+    fn voiceprint_dim(&self, tables: &impl Tables) -> Result<Option<usize>, StorageError> {
+        let model: Option<VoiceprintModel> = meta(tables, VOICEPRINT_MODEL)?;
+        let layout = layout(tables)?;
         let first = self.speakers.values().next();
         Ok(model
             .map(|model| usize::from(model.dim))
@@ -216,8 +221,8 @@ impl Audit {
         }
     }
 
-    fn apart(&mut self, transaction: &ReadTransaction) -> Result<(), StorageError> {
-        for row in transaction.open_table(APART)?.iter()? {
+    fn apart(&mut self, tables: &impl Tables) -> Result<(), StorageError> {
+        for row in tables.table(APART)?.iter()? {
             let (low, high) = row?.0.value();
             let exist = [low, high].iter().all(|id| self.speakers.contains_key(id));
             if low >= high || !exist {
@@ -233,19 +238,17 @@ fn highest<T>(rows: &BTreeMap<u32, T>) -> Option<u32> {
 }
 
 /// Reads what can be read of a table.
-fn rows<K, T>(
-    transaction: &ReadTransaction,
+fn rows<K: RowKey + Ord, T>(
+    tables: &impl Tables,
     table: TableDefinition<'_, K, Row>,
     decode: impl Fn(&[u8]) -> Result<T, StorageError>,
     findings: &mut Vec<Finding>,
-) -> Result<BTreeMap<K, T>, StorageError>
-where
-    K: redb::Key + for<'k> redb::Value<SelfType<'k> = K> + Ord + 'static,
-{
+) -> Result<BTreeMap<K, T>, StorageError> {
     let mut rows = BTreeMap::new();
-    for entry in transaction.open_table(table)?.iter()? {
+    for entry in tables.table(table)?.iter()? {
         let (key, bytes) = entry?;
-        match decode(bytes.value()) {
+        let unsealed = tables.unseal(table.name(), key.value().into(), bytes.value());
+        match unsealed.and_then(|row| decode(&row)) {
             Ok(row) => drop(rows.insert(key.value(), row)),
             Err(error) => findings.push(Finding {
                 invariant: "rows-readable",

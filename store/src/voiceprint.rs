@@ -2,11 +2,10 @@
 //! the store come from.
 
 use crate::error::StorageError;
-use crate::schema::{
-    META, SPEAKERS, SpeakerRow, VOICEPRINT_MODEL, decode, encode, layout, meta, open,
-};
+use crate::schema::{SPEAKERS, SpeakerRow, VOICEPRINT_MODEL, layout, meta, put_meta, row};
 use crate::store::Store;
-use redb::{ReadableTable, WriteTransaction};
+use crate::transaction::{Change, Tables};
+use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
 
 /// The most values of a voiceprint.
@@ -68,53 +67,46 @@ impl Store {
             return Ok(());
         }
         let _writing = self.begin_writing();
-        self.write(|transaction| bind(transaction, model))
+        self.write(|change| bind(change, model))
     }
 
     /// The model that the store's voiceprints come from, where it was told.
     pub fn voiceprint_model(&self) -> Result<Option<VoiceprintModel>, StorageError> {
-        self.read(|transaction| meta(&transaction.open_table(META)?, VOICEPRINT_MODEL))
+        self.read(|snapshot| meta(snapshot, VOICEPRINT_MODEL))
     }
 }
 
-fn bind(transaction: &WriteTransaction, model: &VoiceprintModel) -> Result<(), VoiceprintError> {
-    if let Some(expected) = meta(&open(transaction, META)?, VOICEPRINT_MODEL)? {
+fn bind(change: &Change<'_>, model: &VoiceprintModel) -> Result<(), VoiceprintError> {
+    if let Some(expected) = meta(change, VOICEPRINT_MODEL)? {
         let found = model.clone();
         return Err(VoiceprintError::Model { expected, found });
     }
-    check_dim(transaction, usize::from(model.dim))?;
-    open(transaction, META)?
-        .insert(VOICEPRINT_MODEL, encode(model)?.as_slice())
-        .map_err(StorageError::from)?;
-    Ok(())
+    check_dim(change, usize::from(model.dim))?;
+    Ok(put_meta(change, VOICEPRINT_MODEL, model)?)
 }
 
 /// Every voiceprint of a store has the dimension of its first.
-pub(crate) fn check_dim(
-    transaction: &WriteTransaction,
-    found: usize,
-) -> Result<(), VoiceprintError> {
+pub(crate) fn check_dim(change: &Change<'_>, found: usize) -> Result<(), VoiceprintError> {
     if found > MAX_VOICEPRINT_DIM {
         return Err(VoiceprintError::TooLong(found));
     }
-    match known_dim(transaction)? {
+    match known_dim(change)? {
         Some(expected) if expected != found => Err(VoiceprintError::Dim { expected, found }),
         _ => Ok(()),
     }
 }
 
-fn known_dim(transaction: &WriteTransaction) -> Result<Option<usize>, StorageError> {
-    let model: Option<VoiceprintModel> = meta(&open(transaction, META)?, VOICEPRINT_MODEL)?;
+fn known_dim(change: &Change<'_>) -> Result<Option<usize>, StorageError> {
+    let model: Option<VoiceprintModel> = meta(change, VOICEPRINT_MODEL)?;
     if let Some(model) = model {
         return Ok(Some(model.dim.into()));
     }
-    if let Some(layout) = layout(transaction)? {
+    if let Some(layout) = layout(change)? {
         return Ok(Some(layout.speaker.into()));
     }
-    let speakers = open(transaction, SPEAKERS)?;
-    let first = speakers.first()?;
-    let first = first.map(|(_, bytes)| decode::<SpeakerRow>(bytes.value()));
-    Ok(first.transpose()?.map(|row| row.centroid.len()))
+    let first = change.table(SPEAKERS)?.first()?.map(|(id, _)| id.value());
+    let first = first.map(|id| row::<_, SpeakerRow>(change, SPEAKERS, id));
+    Ok(first.transpose()?.flatten().map(|row| row.centroid.len()))
 }
 
 pub(crate) fn check_finite(what: &'static str, values: &[f32]) -> Result<(), VoiceprintError> {

@@ -3,13 +3,12 @@
 use crate::error::StorageError;
 use crate::identity::{Aliases, Identities};
 use crate::key::Block;
-use crate::schema::{
-    ENROLMENTS, LAYOUT, MERGES, META, RECORDS, VOICEPRINTS_PER_SPEAKER, decode, meta,
-};
+use crate::schema::{ENROLMENTS, VOICEPRINTS_PER_SPEAKER, decode};
 use crate::store::Store;
-use crate::turn::{decode_key, decode_said};
-use earwitness_api::types::{RecordId, SessionId, SpeakerId};
-use redb::{ReadTransaction, ReadableTable};
+use crate::transaction::{Snapshot, Tables};
+use crate::turn::{decode_key, decode_said, each_turn};
+use earwitness_api::types::{Consent, RecordId, SessionId, SpeakerId};
+use redb::ReadableTable;
 use std::collections::BTreeMap;
 
 /// A voice as it was last learned. A merge leaves it as it is, so that each
@@ -29,6 +28,8 @@ pub struct Voice {
     pub turns: u32,
     /// Whether somebody lent it on purpose.
     pub enrolled: bool,
+    /// What its person agreed to.
+    pub consent: Consent,
 }
 
 /// The embedding of one turn, or of one piece of an enrolment, as it was
@@ -48,8 +49,8 @@ pub struct Voiceprint {
 impl Store {
     /// All voices, in the order of their speakers' ids.
     pub fn voices(&self) -> Result<Vec<Voice>, StorageError> {
-        self.read(|transaction| {
-            let voices = Identities::in_snapshot(transaction)?.voices();
+        self.read(|snapshot| {
+            let voices = Identities::read(snapshot)?.voices();
             let voices = voices.into_iter().map(|(identity, row)| Voice {
                 speaker: row.speaker.id,
                 identity,
@@ -57,6 +58,7 @@ impl Store {
                 speech_ms: row.speech_ms,
                 turns: row.turns,
                 enrolled: row.enrolled,
+                consent: row.consent,
             });
             Ok(voices.collect())
         })
@@ -68,10 +70,10 @@ impl Store {
     ///
     /// Costs a pass over all records.
     pub fn voiceprints(&self) -> Result<Vec<Voiceprint>, StorageError> {
-        self.read(|transaction| {
-            let aliases = Aliases::read(&transaction.open_table(MERGES)?)?;
-            let mut all = enrolled(transaction, &aliases)?;
-            for turns in taught(transaction, &aliases)?.into_values() {
+        self.read(|snapshot| {
+            let aliases = Aliases::read(snapshot)?;
+            let mut all = enrolled(snapshot, &aliases)?;
+            for turns in taught(snapshot, &aliases)?.into_values() {
                 all.extend(turns.into_iter().rev());
             }
             all.sort_by_key(|voiceprint| voiceprint.speaker);
@@ -80,15 +82,12 @@ impl Store {
     }
 }
 
-fn enrolled(
-    transaction: &ReadTransaction,
-    aliases: &Aliases,
-) -> Result<Vec<Voiceprint>, StorageError> {
+fn enrolled(snapshot: &Snapshot, aliases: &Aliases) -> Result<Vec<Voiceprint>, StorageError> {
     let mut voiceprints = Vec::new();
-    for row in transaction.open_table(ENROLMENTS)?.iter()? {
-        let (speaker, bytes) = row?;
-        let speaker = SpeakerId(speaker.value());
-        for block in decode::<Vec<Block>>(bytes.value())? {
+    for row in snapshot.table(ENROLMENTS)?.iter()? {
+        let (id, bytes) = row?;
+        let speaker = SpeakerId(id.value());
+        for block in decode::<_, Vec<Block>>(snapshot, ENROLMENTS, speaker.0, bytes.value())? {
             voiceprints.push(Voiceprint {
                 speaker,
                 identity: aliases.root(speaker),
@@ -102,29 +101,25 @@ fn enrolled(
 
 /// By speaker, newest first.
 fn taught(
-    transaction: &ReadTransaction,
+    snapshot: &Snapshot,
     aliases: &Aliases,
 ) -> Result<BTreeMap<u32, Vec<Voiceprint>>, StorageError> {
     let mut by_speaker: BTreeMap<u32, Vec<Voiceprint>> = BTreeMap::new();
-    let Some(layout) = meta(&transaction.open_table(META)?, LAYOUT)? else {
-        return Ok(by_speaker);
-    };
-    for row in transaction.open_table(RECORDS)?.iter()?.rev() {
-        let row = row?.1;
-        let said = decode_said(row.value(), layout)?;
-        let Some(speaker) = said.record.speaker.speaker.filter(|_| said.taught) else {
-            continue;
-        };
-        let kept = by_speaker.entry(speaker.0).or_default();
-        if kept.len() < VOICEPRINTS_PER_SPEAKER {
-            kept.push(Voiceprint {
-                speaker,
-                identity: aliases.root(speaker),
-                turn: Some((said.record.id, said.record.session)),
-                embedding: decode_key(row.value(), layout)?.speaker.dequantize(),
-            });
+    each_turn(snapshot, true, .., |_, bytes, layout| {
+        let said = decode_said(bytes, layout)?;
+        if let Some(speaker) = said.record.speaker.speaker.filter(|_| said.taught) {
+            let kept = by_speaker.entry(speaker.0).or_default();
+            if kept.len() < VOICEPRINTS_PER_SPEAKER {
+                kept.push(Voiceprint {
+                    speaker,
+                    identity: aliases.root(speaker),
+                    turn: Some((said.record.id, said.record.session)),
+                    embedding: decode_key(bytes, layout)?.speaker.dequantize(),
+                });
+            }
         }
-    }
+        Ok(true)
+    })?;
     Ok(by_speaker)
 }
 

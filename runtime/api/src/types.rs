@@ -100,6 +100,22 @@ pub struct Identity {
     pub members: Vec<SpeakerId>,
     /// Whether somebody lent their voice on purpose.
     pub enrolled: bool,
+    /// What they agreed to; a refusal of any of the voices holds for all.
+    pub consent: Consent,
+}
+
+/// What a person agreed to. Append-only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Consent {
+    /// Nobody asked them.
+    #[default]
+    Unknown,
+    /// They are here for a while.
+    Guest,
+    /// They agreed to be remembered.
+    Given,
+    /// They refused: nothing of what they say is kept.
+    Refused,
 }
 
 /// One merge of two identities; it can be undone.
