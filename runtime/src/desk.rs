@@ -4,7 +4,9 @@
 //! when no daemon runs: one definition of what every request means.
 
 use earwitness_api::{
-    message::{Ask, ErrorCode, MAX_QUESTION_SAMPLES, Question, Request, Response, SpeakerRef},
+    message::{
+        Ask, ErrorCode, MAX_QUESTION_SAMPLES, Question, Request, Response, SpeakerRef, Write,
+    },
     types::{Answer, Record, RecordFilter, Speaker, SpeakerId},
 };
 use earwitness_store::{StorageError, Store};
@@ -12,6 +14,7 @@ use earwitness_store::{StorageError, Store};
 use crate::{
     hub::{Hub, HubError},
     recall::Asker,
+    write::WriteError,
 };
 
 /// Records in one response at most, so that it fits into a frame; a client asks
@@ -48,7 +51,11 @@ fn try_answer(store: &Store, request: Request) -> Result<Response, Box<dyn std::
             Response::Speaker(store.name_speaker(speaker, &name)?)
         }
         Request::ListSessions => Response::Sessions(store.sessions()?),
-        Request::Status | Request::Ask(_) | Request::Subscribe => failure(
+        Request::Status
+        | Request::Ask(_)
+        | Request::Subscribe
+        | Request::Follow
+        | Request::Write(_) => failure(
             ErrorCode::BadRequest,
             &"only a running daemon answers this; start `earwitness run`",
         ),
@@ -94,6 +101,16 @@ fn try_ask(hub: &Hub, ask: Ask) -> Result<Response, HubError> {
     };
     shorten(&mut answer, ask.limit);
     Ok(Response::Answer(Box::new(answer)))
+}
+
+/// Remembers a turn that was transcribed elsewhere.
+pub fn write(hub: &Hub, write: &Write) -> Response {
+    match hub.write(write) {
+        Ok(record) => Response::Record(Box::new(record)),
+        Err(WriteError::Hub(error)) => failure(ErrorCode::Unavailable, &error),
+        Err(error @ WriteError::Speaker(_)) => not_found(error.to_string()),
+        Err(error) => failure(ErrorCode::BadRequest, &error),
+    }
 }
 
 /// Leaves the best pieces of evidence, and any further one that the answer

@@ -11,7 +11,7 @@ use std::{
 
 use earwitness_models::{
     GraphError, LoadError,
-    asr::{self, AsrError, Recognizer},
+    asr::{self, AsrError, Lexicon, Recognizer, Transcript},
     embed::TextEmbedder,
     pack::{PackError, PackSet},
     vad::{SpeechDetector, VadError},
@@ -20,8 +20,13 @@ use earwitness_models::{
 use earwitness_store::{AppendError, OpenError, QueryError, SessionError, StorageError, Store};
 
 use crate::{
-    answer::Answerer, attribute::AttributeOptions, capture::CaptureError, recall::RecallOptions,
+    answer::Answerer,
+    attribute::AttributeOptions,
+    capture::CaptureError,
+    gate::GatedDetector,
+    recall::RecallOptions,
     segment::SegmentOptions,
+    transcribe::{LiveOptions, written},
 };
 
 /// Everything that can stop the way from sound to answer.
@@ -75,10 +80,14 @@ pub enum HubError {
 }
 
 /// How the hub works; every default is what the device runs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct HubOptions {
     /// How speech is cut out.
     pub segment: SegmentOptions,
+    /// How words are shown while they are spoken; `None` shows none.
+    pub partials: Option<LiveOptions>,
+    /// Names and places that are spoken of here.
+    pub household: Vec<String>,
     /// How evidence is found.
     pub recall: RecallOptions,
 }
@@ -124,17 +133,49 @@ impl Hub {
         &self.store
     }
 
+    /// Whether words are shown while they are spoken.
+    pub fn shows_partials(&self) -> bool {
+        self.options.partials.is_some()
+    }
+
     /// A voice-activity detector at the start of a stream.
-    pub(crate) fn detector(&self) -> Result<SpeechDetector, LoadError> {
-        SpeechDetector::load(&self.packs.vad)
+    pub(crate) fn detector(&self) -> Result<GatedDetector, LoadError> {
+        SpeechDetector::load(&self.packs.vad).map(GatedDetector::new)
+    }
+
+    /// Numbers in a voiceprint.
+    pub(crate) fn voiceprint_dim(&self) -> u16 {
+        lock(&self.voiceprint).dim() as u16
     }
 
     pub(crate) fn voiceprint(&self, samples: &[f32]) -> Result<Vec<f32>, VoiceprintError> {
         lock(&self.voiceprint).embed(samples)
     }
 
+    /// The words in one stretch of speech that begins with the given tokens.
+    pub(crate) fn transcribe_after(
+        &self,
+        begins: &[u32],
+        samples: &[f32],
+    ) -> Result<Transcript, AsrError> {
+        lock(&self.recognizer).transcribe_after(begins, samples)
+    }
+
+    /// The words in one stretch of speech, in their written form.
     pub(crate) fn transcribe(&self, samples: &[f32]) -> Result<String, AsrError> {
-        Ok(lock(&self.recognizer).transcribe(samples)?.text)
+        Ok(written::form(&self.transcribe_after(&[], samples)?.text))
+    }
+
+    /// Prefers the names of the people heard so far, and of the household, when
+    /// it recognises words from now on.
+    pub(crate) fn refresh_lexicon(&self) -> Result<(), StorageError> {
+        let speakers = self.store.speakers()?;
+        let people = speakers
+            .iter()
+            .filter_map(|speaker| speaker.name.as_deref());
+        let household = self.options.household.iter().map(String::as_str);
+        lock(&self.recognizer).prefer(Lexicon::new(household.chain(people)));
+        Ok(())
     }
 
     pub(crate) fn embed(&self, text: &str) -> Result<Vec<f32>, GraphError> {

@@ -3,8 +3,8 @@
 //! One way through, a module a step:
 //!
 //! ```text
-//! capture -> segment -> attribute + transcribe -> (store) -> recall -> answer
-//!            `------------- listen -------------'           `---- desk ----'
+//! capture -> segment -> attribute + transcribe -> remember -> recall -> answer
+//!            `-------------- listen --------------'          `---- desk ----'
 //! ```
 //!
 //! [`hub`] holds the models and the memory that all of them share, [`serve`]
@@ -16,12 +16,16 @@ pub mod attribute;
 pub mod capture;
 mod describe;
 pub mod desk;
+pub mod gate;
 pub mod hub;
 pub mod listen;
 pub mod meter;
 pub mod paths;
 pub mod recall;
+mod remember;
 pub mod segment;
 pub mod serve;
+pub mod transcribe;
+pub mod write;
 
 pub use describe::describe;

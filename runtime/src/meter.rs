@@ -11,7 +11,9 @@ pub enum Stage {
     Segment,
     /// Voiceprint and attribution.
     Attribute,
-    /// Speech recognition.
+    /// Speech recognition while it is spoken.
+    Partials,
+    /// Speech recognition at the end of a turn.
     Transcribe,
     /// Text embedding of the key.
     Embed,
@@ -21,9 +23,10 @@ pub enum Stage {
 
 impl Stage {
     /// All stages in order.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Segment,
         Self::Attribute,
+        Self::Partials,
         Self::Transcribe,
         Self::Embed,
         Self::Write,
@@ -34,6 +37,7 @@ impl Stage {
         match self {
             Self::Segment => "segment",
             Self::Attribute => "attribute",
+            Self::Partials => "partials",
             Self::Transcribe => "transcribe",
             Self::Embed => "embed",
             Self::Write => "write",
