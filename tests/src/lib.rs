@@ -11,6 +11,7 @@ pub mod connect;
 pub mod demo;
 pub mod episodes;
 pub mod metrics;
+pub mod noisy;
 pub mod report;
 pub mod retrieval;
 pub mod speakers;

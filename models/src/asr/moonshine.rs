@@ -160,13 +160,17 @@ impl Recognizer for Moonshine {
             return Ok(Transcript::default());
         }
         let mut decoded = self.decode(known, samples)?;
-        if !self.settings.belief.holds(&decoded.tokens) {
+        let focus = align::focus(&decoded.attention);
+        if !self.settings.belief.holds(&decoded.tokens, focus) {
             decoded.truncate(known.len());
         }
-        let spoken = align::frames(&decoded.attention).into_iter().map(|frames| {
-            let sample = |frame: usize| (frame * HOP).min(samples.len());
-            sample(frames.start)..sample(frames.end)
-        });
+        let levels: Vec<f32> = samples.chunks(HOP).map(level).collect();
+        let spoken = align::frames(&decoded.attention, &levels)
+            .into_iter()
+            .map(|frames| {
+                let sample = |frame: usize| (frame * HOP).min(samples.len());
+                sample(frames.start)..sample(frames.end)
+            });
         let words = words::join(&self.vocabulary, &decoded.tokens, spoken);
         Ok(Transcript {
             text: words::text(&words),
@@ -182,6 +186,12 @@ impl Recognizer for Moonshine {
     fn max_samples(&self) -> usize {
         (self.settings.max_seconds * self.sample_rate_hz) as usize
     }
+}
+
+/// Root mean square.
+fn level(samples: &[f32]) -> f32 {
+    let energy: f32 = samples.iter().map(|sample| sample * sample).sum();
+    (energy / samples.len() as f32).sqrt()
 }
 
 /// The probability of a token by softmax over all.

@@ -27,6 +27,8 @@ use crate::capture::SAMPLE_RATE_HZ;
 pub struct LiveOptions {
     /// Sound from one look to the next.
     pub every_ms: u32,
+    /// Sound that must follow a word before it can be stable.
+    pub settle_ms: u32,
     /// Longer sound than this is left behind as far as it is stable ...
     pub window_ms: u32,
     /// ... up to the stable words in this much of it.
@@ -37,15 +39,16 @@ impl Default for LiveOptions {
     fn default() -> Self {
         Self {
             every_ms: 384,
-            window_ms: 2_500,
-            overlap_ms: 800,
+            settle_ms: 1_000,
+            window_ms: 2_000,
+            overlap_ms: 600,
         }
     }
 }
 
 /// A look's cost, with that of the sound between two looks, may grow to this part
 /// of the sound it hears: beyond, looks become rarer.
-const RARER: usize = 8;
+const RARER: usize = 6;
 /// Sound kept before the first word of a look: words begin softly.
 const LEAD: usize = SAMPLE_RATE_HZ as usize / 10;
 
@@ -61,6 +64,7 @@ pub struct Shown {
 /// The words of one growing segment after another.
 pub struct Live {
     every: usize,
+    settle: usize,
     window: usize,
     overlap: usize,
     stable: Vec<Heard>,
@@ -87,6 +91,7 @@ impl Live {
         let every = samples(options.every_ms);
         Self {
             every,
+            settle: samples(options.settle_ms),
             window: samples(options.window_ms),
             overlap: samples(options.overlap_ms),
             stable: Vec::new(),
@@ -112,7 +117,7 @@ impl Live {
         let first = self.stable.iter().rposition(before).map_or(0, |at| at + 1);
         let tokens = tokens(&self.stable[first..]);
         let transcript = transcribe(&tokens, &samples[self.from..])?;
-        self.settle(self.heard(&transcript, tokens.len()));
+        self.settle(self.heard(&transcript, tokens.len()), samples.len());
         self.leave_behind(samples.len());
         self.due = samples.len() + self.every.max((samples.len() - self.from) / RARER);
         let shown = Shown {
@@ -161,14 +166,15 @@ impl Live {
         .collect()
     }
 
-    /// Words that this look and the one before agree on become stable, but for
-    /// the last.
-    fn settle(&mut self, mut heard: Vec<Heard>) {
+    /// Words that this look and the one before agree on become stable, once
+    /// enough of the `length` samples follows them.
+    fn settle(&mut self, mut heard: Vec<Heard>, length: usize) {
+        let latest = length.saturating_sub(self.settle);
         let pairs = heard.iter().zip(&self.tentative);
         let agreed = pairs
-            .take_while(|(new, old)| new.tokens == old.tokens)
+            .take_while(|(new, old)| new.tokens == old.tokens && new.samples.end <= latest)
             .count();
-        self.tentative = heard.split_off(agreed.saturating_sub(1));
+        self.tentative = heard.split_off(agreed);
         self.stable.extend(heard);
     }
 
@@ -262,7 +268,7 @@ mod tests {
             assert!(look.stable.starts_with(&stable), "{stable} became {look:?}");
             stable.clone_from(&look.stable);
         }
-        let words: Vec<String> = (0..35).map(|n| format!("w{n}")).collect();
+        let words: Vec<String> = (0..34).map(|n| format!("w{n}")).collect();
         assert!(stable.starts_with(&words.join(" ")), "{stable}");
     }
 
@@ -294,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_lies_beyond_a_cut_begins_the_next_segment() {
-        let sound: Vec<f32> = (0..12 * WORD).map(|at| at as f32).collect();
+        let sound: Vec<f32> = (0..20 * WORD).map(|at| at as f32).collect();
         let mut live = Live::new(LiveOptions::default());
         let look = |known: &[u32], samples: &[f32]| {
             Ok::<_, Infallible>(transcript(samples[0] as usize, known, samples))

@@ -4,4 +4,5 @@
 mod bad_input;
 mod daemon;
 mod device;
+mod hearing;
 mod memory;
