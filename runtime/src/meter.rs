@@ -105,10 +105,17 @@ impl Serialize for StageTime {
 /// Highest resident set of this process so far, in MiB; `None` where the system
 /// does not tell.
 pub fn peak_resident_mib() -> Option<f64> {
+    memory_mib("VmHWM:")
+}
+
+/// Resident set of this process now, in MiB; `None` where the system does not tell.
+pub fn resident_mib() -> Option<f64> {
+    memory_mib("VmRSS:")
+}
+
+fn memory_mib(entry: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(entry))?;
     let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib / 1024.0)
 }

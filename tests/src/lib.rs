@@ -14,4 +14,5 @@ pub mod metrics;
 pub mod noisy;
 pub mod report;
 pub mod retrieval;
+pub mod soak;
 pub mod speakers;

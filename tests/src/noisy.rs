@@ -1,5 +1,5 @@
 //! The same conversation in a worse place: a room that echoes, and other people
-//! talking or a car around it, 10 dB below the speech.
+//! talking or a car around it, 10 dB below the speech. And sounds without a word.
 //!
 //! Everything follows from a seed and the recordings themselves, so the noisy
 //! copy of a data set need not be kept.
@@ -47,7 +47,7 @@ impl Surroundings {
     pub fn around(&self, index: usize, speech: &[f32]) -> Vec<f32> {
         let mut chance = Chance::new(self.seed, index as u64 + 1);
         let mut sound = with_echoes(speech, &mut chance);
-        let noise = if index % 2 == 0 && !self.babble.is_empty() {
+        let noise = if index.is_multiple_of(2) && !self.babble.is_empty() {
             let start = chance.below(self.babble.len());
             let endless = self.babble.iter().cycle().skip(start);
             endless.take(speech.len()).copied().collect()
@@ -62,6 +62,72 @@ impl Surroundings {
         sound.iter_mut().for_each(|sample| *sample /= peak);
         sound
     }
+}
+
+/// A sound as a function of time in seconds and of chance.
+type Wave = Box<dyn FnMut(f32, &mut Chance) -> f32>;
+
+/// Sounds of so many seconds in which nobody speaks, each with its name.
+pub fn wordless(seed: u64, seconds: usize) -> Vec<(&'static str, Vec<f32>)> {
+    let length = seconds * SAMPLE_RATE_HZ as usize;
+    let mut chance = Chance::new(seed, 0);
+    let mut at_level = |level: f32, mut value: Wave| {
+        let sound = (0..length).map(|at| value(at as f32 / SAMPLE_RATE_HZ as f32, &mut chance));
+        let sound: Vec<f32> = sound.collect();
+        let peak = sound
+            .iter()
+            .fold(1e-6_f32, |peak, sample| peak.max(sample.abs()));
+        sound.iter().map(|sample| sample * level / peak).collect()
+    };
+    let tone = |hertz: f32| move |time: f32, _: &mut Chance| (TAU * hertz * time).sin();
+    let hum = |time: f32, _: &mut Chance| {
+        (1..12)
+            .map(|k| (TAU * 50.0 * k as f32 * time).sin() / k as f32)
+            .sum::<f32>()
+    };
+    let chord = |time: f32, _: &mut Chance| {
+        let sway = time + 0.002 * (TAU * 5.0 * time).sin() / TAU;
+        let voices = [220.0, 277.0, 330.0_f32];
+        voices
+            .iter()
+            .map(|hertz| (TAU * hertz * sway).sin())
+            .sum::<f32>()
+    };
+    let tune = |time: f32, _: &mut Chance| {
+        let hertz = [262.0, 330.0, 392.0, 523.0, 440.0, 349.0][(time * 2.0) as usize % 6];
+        let fade = (-(time * 2.0).fract() * 3.0).exp();
+        (1..5)
+            .map(|k| (TAU * hertz * k as f32 * time).sin() / k as f32)
+            .sum::<f32>()
+            * fade
+    };
+    let siren = |time: f32, _: &mut Chance| (TAU * 600.0 * time + 200.0 * (3.0 * time).sin()).sin();
+    let gusts = |time: f32, chance: &mut Chance| chance.normal() * (1.0 + (TAU * time).sin());
+    let knocks =
+        |time: f32, chance: &mut Chance| chance.normal() * (-(time * 1.3).fract() * 60.0).exp();
+    let mut sounds = vec![
+        ("silence", vec![0.0; length]),
+        (
+            "faint hiss",
+            at_level(0.01, Box::new(|_, chance| chance.normal())),
+        ),
+        (
+            "loud hiss",
+            at_level(0.5, Box::new(|_, chance| chance.normal())),
+        ),
+        ("tone", at_level(0.3, Box::new(tone(440.0)))),
+        ("low tone", at_level(0.3, Box::new(tone(110.0)))),
+        ("hum", at_level(0.2, Box::new(hum))),
+        ("chord", at_level(0.4, Box::new(chord))),
+        ("tune", at_level(0.4, Box::new(tune))),
+        ("siren", at_level(0.3, Box::new(siren))),
+        ("gusts", at_level(0.4, Box::new(gusts))),
+        ("knocks", at_level(0.8, Box::new(knocks))),
+    ];
+    let mut drive = car(length, &mut chance);
+    drive.iter_mut().for_each(|sample| *sample *= 0.2);
+    sounds.push(("car", drive));
+    sounds
 }
 
 /// Root mean square.

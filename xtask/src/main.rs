@@ -33,6 +33,8 @@ enum Chore {
     Demo(harness::Args),
     /// Evaluates on a folder of episodes
     Eval(harness::Args),
+    /// Listens to hours of speech, noise and silence
+    Soak(harness::Args),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Chore::Test(args) => test::run(&args),
         Chore::Demo(args) => harness::demo(&args),
         Chore::Eval(args) => harness::eval(&args),
+        Chore::Soak(args) => harness::soak(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@ mod asr;
 mod demo;
 mod output;
 mod retrieval;
+mod soak;
 mod speakers;
 
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ struct Harness {
 enum Command {
     /// A household's three sessions through the real program
     Demo(demo::Arguments),
+    /// Hours of speech, noise and silence: nothing grows, no word is made up
+    Soak(soak::Arguments),
     /// Evaluates one part of the system on a data set
     #[command(subcommand)]
     Eval(Eval),
@@ -43,6 +46,7 @@ enum Eval {
 fn main() -> ExitCode {
     let outcome = match Harness::parse().command {
         Command::Demo(arguments) => arguments.run(),
+        Command::Soak(arguments) => arguments.run(),
         Command::Eval(Eval::Speakers(arguments)) => arguments.run(),
         Command::Eval(Eval::Asr(arguments)) => arguments.run(),
         Command::Eval(Eval::Retrieval(arguments)) => arguments.run(),
