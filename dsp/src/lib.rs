@@ -9,6 +9,7 @@
 //! | [`vad`] | cheap energy gate in front of a neural detector | |
 //! | [`quantize`] | `f32` vectors to int8 with one scale | |
 //! | [`dot`] | dot products of int8 and of `f32` vectors | |
+//! | [`scan`] | the best of many int8 keys for a few queries | |
 //! | `resample` | any usual rate and channel count to 16 kHz mono | `std` |
 //!
 //! Without the `std` feature the crate is `no_std` and never allocates. With
@@ -22,4 +23,5 @@ pub mod fft;
 pub mod quantize;
 #[cfg(feature = "std")]
 pub mod resample;
+pub mod scan;
 pub mod vad;

@@ -9,24 +9,29 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use earwitness_api::message::VoiceEstimate;
 use earwitness_models::{
     GraphError, LoadError,
     asr::{self, AsrError, Lexicon, Recognizer, Transcript},
     embed::TextEmbedder,
+    manifest::Calibration,
     pack::{PackError, PackSet},
     vad::{SpeechDetector, VadError},
     voiceprint::{VoiceprintEncoder, VoiceprintError},
 };
-use earwitness_store::{AppendError, OpenError, QueryError, SessionError, StorageError, Store};
+use earwitness_store::{
+    AppendError, OpenError, QueryError, SessionError, StorageError, Store, VoiceprintModel,
+};
 
 use crate::{
     answer::Answerer,
-    attribute::AttributeOptions,
+    attribute::{AttributeOptions, reconcile::Match},
     capture::CaptureError,
     gate::GatedDetector,
     recall::RecallOptions,
     segment::SegmentOptions,
     transcribe::{LiveOptions, written},
+    voices::{estimate, reconcile_store},
 };
 
 /// Everything that can stop the way from sound to answer.
@@ -65,6 +70,9 @@ pub enum HubError {
     /// The memory was written with other models.
     #[error(transparent)]
     Query(#[from] QueryError),
+    /// The voices in memory come from another voiceprint model.
+    #[error(transparent)]
+    OtherVoices(#[from] earwitness_store::VoiceprintError),
     /// Sound could not be had.
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -82,6 +90,8 @@ pub enum HubError {
 /// How the hub works; every default is what the device runs.
 #[derive(Clone, Debug, Default)]
 pub struct HubOptions {
+    /// Which voiceprint pack to use, where there is more than one.
+    pub voiceprint: Option<String>,
     /// How speech is cut out.
     pub segment: SegmentOptions,
     /// How words are shown while they are spoken; `None` shows none.
@@ -97,6 +107,8 @@ pub struct Hub {
     pub(crate) store: Store,
     pub(crate) options: HubOptions,
     pub(crate) attribute: AttributeOptions,
+    pub(crate) calibration: Calibration,
+    merge_at: f32,
     packs: PackSet,
     voiceprint: Mutex<VoiceprintEncoder>,
     recognizer: Mutex<Box<dyn Recognizer + Send>>,
@@ -112,14 +124,21 @@ impl Hub {
         answerer: Box<dyn Answerer>,
         options: HubOptions,
     ) -> Result<Self, HubError> {
-        let packs = PackSet::open(packs)?;
+        let packs = PackSet::open(packs, options.voiceprint.as_deref())?;
         let voiceprint = VoiceprintEncoder::load(&packs.voiceprint)?;
         let recognizer = asr::load(&packs.asr)?;
         let embedder = TextEmbedder::load(&packs.embed)?;
+        let store = Store::open(store)?;
+        store.use_voiceprint_model(&VoiceprintModel {
+            name: packs.voiceprint.manifest.name.clone(),
+            dim: voiceprint.dim() as u16,
+        })?;
         Ok(Self {
-            store: Store::open(store)?,
+            store,
             options,
             attribute: AttributeOptions::new(voiceprint.thresholds()),
+            calibration: voiceprint.calibration(),
+            merge_at: voiceprint.thresholds().merge,
             voiceprint: Mutex::new(voiceprint),
             recognizer: Mutex::new(recognizer),
             embedder: Mutex::new(embedder),
@@ -138,6 +157,27 @@ impl Hub {
         self.options.partials.is_some()
     }
 
+    /// Merges the identities that turn out to be one voice; to be called when a
+    /// session is over.
+    pub fn reconcile(&self) -> Result<Vec<Match>, HubError> {
+        let merged = reconcile_store(&self.store, self.merge_at)?;
+        for found in &merged {
+            tracing::info!(
+                speaker = found.from.0,
+                into = found.into.0,
+                similarity = found.similarity,
+                "two voices are one"
+            );
+        }
+        Ok(merged)
+    }
+
+    /// How well the voices in memory can be told apart.
+    pub fn estimate_voices(&self) -> Result<Vec<VoiceEstimate>, StorageError> {
+        let kept = self.store.voiceprints()?;
+        Ok(estimate(&kept, self.attribute.match_at, self.calibration))
+    }
+
     /// A voice-activity detector at the start of a stream.
     pub(crate) fn detector(&self) -> Result<GatedDetector, LoadError> {
         SpeechDetector::load(&self.packs.vad).map(GatedDetector::new)
@@ -148,8 +188,16 @@ impl Hub {
         lock(&self.voiceprint).dim() as u16
     }
 
+    /// The voiceprint of some speech. Where none can be had of it, the zero vector,
+    /// which is like nobody and can teach nothing.
     pub(crate) fn voiceprint(&self, samples: &[f32]) -> Result<Vec<f32>, VoiceprintError> {
-        lock(&self.voiceprint).embed(samples)
+        let mut encoder = lock(&self.voiceprint);
+        match encoder.embed(samples) {
+            Err(VoiceprintError::TooShort { .. } | VoiceprintError::NotFinite(_)) => {
+                Ok(vec![0.0; encoder.dim()])
+            }
+            outcome => outcome,
+        }
     }
 
     /// The words in one stretch of speech that begins with the given tokens.

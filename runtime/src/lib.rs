@@ -7,9 +7,10 @@
 //!            `-------------- listen --------------'          `---- desk ----'
 //! ```
 //!
-//! [`hub`] holds the models and the memory that all of them share, [`serve`]
-//! puts the hub behind the message API, and the program in `main.rs` is a thin
-//! command line over all of it.
+//! [`voices`] keeps the voices in order between sessions. [`hub`] holds the models
+//! and the memory that all of them share, [`serve`] puts the hub behind the message
+//! API, and the program in `main.rs` is a thin command line over all of it.
+#![forbid(unsafe_code)]
 
 pub mod answer;
 pub mod attribute;
@@ -26,6 +27,7 @@ mod remember;
 pub mod segment;
 pub mod serve;
 pub mod transcribe;
+pub mod voices;
 pub mod write;
 
 pub use describe::describe;

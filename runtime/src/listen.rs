@@ -19,6 +19,7 @@ use earwitness_api::{
 use earwitness_models::{asr, asr::AsrError, voiceprint::VoiceprintError};
 
 use crate::{
+    attribute::{self, Floor, Quality},
     capture::{SAMPLE_RATE_HZ, samples_to_ms},
     gate::GatedDetector,
     hub::{Hub, HubError},
@@ -36,6 +37,7 @@ pub struct Listener<'h> {
     live: Option<Live>,
     offset_ms: u64,
     known: Known,
+    floor: Floor,
     account: Account,
 }
 
@@ -78,22 +80,25 @@ pub struct Placement {
 /// and is passed over when it does. One that does not turn up before the first
 /// new segment shows that the sound is another.
 #[derive(Clone, Debug, Default)]
-pub struct Known(BTreeSet<(u64, u64)>);
+pub struct Known {
+    spans: BTreeSet<(u64, u64)>,
+    floor: Floor,
+}
 
 impl Known {
-    /// The given records.
+    /// The given records, in the order of time.
     pub fn new(records: &[Record]) -> Self {
-        Self(
-            records
-                .iter()
-                .map(|record| (record.start_ms, record.end_ms))
-                .collect(),
-        )
+        let mut known = Self::default();
+        for record in records {
+            known.spans.insert((record.start_ms, record.end_ms));
+            known.floor.pass(record.speaker.speaker, record.end_ms);
+        }
+        known
     }
 
     /// Refuses a session of which something has not turned up again.
     pub fn check_all_found(&self, session: &str) -> Result<(), HubError> {
-        if self.0.is_empty() {
+        if self.spans.is_empty() {
             Ok(())
         } else {
             Err(HubError::OtherSound(session.to_owned()))
@@ -104,10 +109,10 @@ impl Known {
     /// of these or had no words.
     fn covers(&mut self, start_ms: u64, end_ms: u64) -> bool {
         let covered = self
-            .0
+            .spans
             .last()
             .is_some_and(|&(last_start, _)| start_ms <= last_start);
-        self.0.remove(&(start_ms, end_ms));
+        self.spans.remove(&(start_ms, end_ms));
         covered
     }
 }
@@ -122,6 +127,7 @@ impl<'h> Listener<'h> {
             hub,
             session,
             offset_ms: placement.offset_ms,
+            floor: placement.known.floor,
             known: placement.known,
             account: Account::default(),
         })
@@ -270,9 +276,14 @@ impl<'h> Listener<'h> {
             end_ms: said.end_ms,
             text: &said.text,
             semantic: &semantic,
-            by: By::Voice(voiceprint, segment.speech_ms),
+            by: By::Voice(attribute::Turn {
+                voiceprint,
+                quality: Quality::of(&segment.samples, segment.speech_ms),
+                neighbour: self.floor.neighbour(said.start_ms),
+            }),
         };
         let record = self.hub.remember(&mut self.session, &turn)?;
+        self.floor.pass(record.speaker.speaker, record.end_ms);
         self.account.stages.book(Stage::Write, audio, started);
         Ok(record)
     }

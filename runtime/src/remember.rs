@@ -4,7 +4,7 @@ use earwitness_api::types::{Record, Session, SpeakerId};
 use earwitness_store::{AppendError, Block, Key, NewRecord, Speaking, StorageError, Voice};
 
 use crate::{
-    attribute::attribute,
+    attribute::{self, attribute},
     hub::{Hub, HubError},
 };
 
@@ -25,8 +25,8 @@ pub(crate) struct Turn<'t> {
 /// What is known of who spoke.
 #[derive(Clone, Copy)]
 pub(crate) enum By<'t> {
-    /// How they sound, and milliseconds of speech that say so.
-    Voice(&'t [f32], u32),
+    /// How they sound.
+    Voice(attribute::Turn<'t>),
     /// Who they are.
     Speaker(SpeakerId),
     /// Nothing.
@@ -63,7 +63,7 @@ impl Hub {
         loop {
             new.speaker = self.speaking(turn.by)?;
             match store.append(new.clone()) {
-                Err(AppendError::NoSuchSpeaker(_)) if matches!(turn.by, By::Voice(..)) => {}
+                Err(AppendError::NoSuchSpeaker(_)) if matches!(turn.by, By::Voice(_)) => {}
                 Err(AppendError::NoSuchSession(_)) => {
                     *session = store.begin_session(&session.name, session.started_unix_ms)?;
                     new.session = session.id;
@@ -93,14 +93,14 @@ impl Hub {
     /// The speaker block of a turn's key: its own voice, or that of whoever spoke.
     fn voice_block(&self, by: By<'_>) -> Result<Block, StorageError> {
         let id = match by {
-            By::Voice(voiceprint, _) => return Ok(Block::quantize(voiceprint)),
+            By::Voice(turn) => return Ok(Block::quantize(turn.voiceprint)),
             By::Speaker(id) => Some(id),
             By::Nobody => None,
         };
         let voices = self.store.voices()?;
         let theirs = voices
             .iter()
-            .find(|voice: &&Voice| Some(voice.speaker) == id);
+            .find(|voice: &&Voice| Some(voice.identity) == id);
         Ok(match theirs {
             Some(voice) => Block::quantize(&voice.centroid),
             None => Block::unknown(self.voiceprint_dim()),

@@ -197,6 +197,18 @@ impl<S: SpeechScorer> Segmenter<S> {
         Ok(segments)
     }
 
+    /// All segments of a whole recording.
+    pub fn all(mut self, mut samples: &[f32]) -> Result<Vec<Segment>, S::Error> {
+        let mut segments = Vec::new();
+        while let Some(event) = self.advance(&mut samples)? {
+            if let Event::Over(segment) = event {
+                segments.push(segment);
+            }
+        }
+        segments.extend(self.finish()?);
+        Ok(segments)
+    }
+
     /// The segment that is growing, if one is.
     pub fn open(&self) -> Option<Growing<'_>> {
         self.open.as_ref().map(|open| Growing {

@@ -104,6 +104,8 @@ impl Daemon {
     fn respond(&self, request: Request) -> Response {
         match request {
             Request::Ask(ask) => desk::ask(&self.hub, ask),
+            Request::Enrol(enrol) => desk::enrol(&self.hub, &enrol),
+            Request::EstimateVoices => desk::estimate_voices(&self.hub),
             Request::Write(write) => desk::write(&self.hub, &write),
             Request::Status => self
                 .status()

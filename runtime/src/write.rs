@@ -10,8 +10,9 @@ use earwitness_api::{
 };
 
 use crate::{
+    attribute::{self, Quality},
     capture::samples_to_ms,
-    desk::{FindError, find},
+    desk::{FindError, find, floats},
     hub::{Hub, HubError},
     remember::{By, Turn},
 };
@@ -59,18 +60,18 @@ impl Hub {
             Some(who) => Some(find(&self.store.speakers().map_err(HubError::from)?, who)?),
             None => None,
         };
-        let sound: Vec<f32> = write
-            .audio
-            .iter()
-            .map(|&s| f32::from(s) / 32768.0)
-            .collect();
+        let sound = floats(&write.audio);
         let voiceprint = match sound.as_slice() {
             [] => None,
             sound => Some(self.voiceprint(sound).map_err(HubError::from)?),
         };
         let by = match (speaker, &voiceprint) {
             (Some(speaker), _) => By::Speaker(speaker),
-            (None, Some(voice)) => By::Voice(voice, samples_to_ms(sound.len() as u64) as u32),
+            (None, Some(voiceprint)) => By::Voice(attribute::Turn {
+                voiceprint,
+                quality: Quality::of(&sound, samples_to_ms(sound.len() as u64) as u32),
+                neighbour: None,
+            }),
             (None, None) => By::Nobody,
         };
         let mut session = self.session_of(write)?;

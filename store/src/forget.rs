@@ -2,11 +2,13 @@
 //! forgotten, then the file is rewritten without it.
 
 use crate::error::StorageError;
+use crate::identity::{Aliases, Identities};
 use crate::schema::{
-    EMBEDDINGS, KEYS, META, RECLAIM, RECORDS, Row, SESSIONS, SPEAKERS, SpeakerRow, decode, open,
-    put,
+    APART, ENROLMENTS, MERGES, META, RECLAIM, RECORDS, Row, SESSIONS, SPEAKERS, SpeakerRow, open,
+    put, rows, settle_record_id,
 };
 use crate::store::Store;
+use crate::turn::{each_said, find_turn, put_turn};
 use earwitness_api::types::{
     Attribution, Forgotten, Record, RecordId, Selection, SessionId, SpeakerId,
 };
@@ -37,32 +39,19 @@ struct Plan {
     records: BTreeSet<u64>,
     speakers: BTreeSet<u32>,
     /// What the records that stay say about their speakers.
-    heard: BTreeMap<u32, Heard>,
+    heard: BTreeMap<u32, SpeakerRow>,
 }
-
-/// What the records of one speaker come to.
-struct Heard {
-    records: u64,
-    first_unix_ms: i64,
-    last_unix_ms: i64,
-}
-
-/// Also of who was heard, but in forgotten records alone.
-const NEVER_HEARD: Heard = Heard {
-    records: 0,
-    first_unix_ms: 0,
-    last_unix_ms: 0,
-};
 
 impl Store {
     /// Forgets for good what is selected and everything that hangs on it:
     ///
-    /// - a record goes with its key and its turn's embedding;
+    /// - a record goes with its key and so with its voiceprint;
     /// - a session goes with its records;
-    /// - a speaker goes with their name, voice, embeddings and records, and is
+    /// - a speaker goes with their name, records, and every voice of theirs, and is
     ///   replaced by "unknown" where others spoke to them;
-    /// - a speaker without a name goes with their last record. A named one stays,
-    ///   with their centroid, until they are forgotten themselves.
+    /// - a speaker who has no name and was not enrolled goes with their last
+    ///   record. Others stay, with their centroids, until they are forgotten
+    ///   themselves.
     ///
     /// It has happened, durably and as a whole, when this returns `Ok`.
     pub fn forget(&self, selection: Selection) -> Result<Forgotten, ForgetError> {
@@ -77,7 +66,7 @@ impl Store {
         Ok(Forgotten {
             records: plan.records.len() as u64,
             voiceprints: plan.speakers.len() as u64,
-            reclaimed: plan.is_empty() || self.rewrite().is_ok(),
+            reclaimed: plan.is_empty() || self.erase_removed().is_ok(),
         })
     }
 }
@@ -85,12 +74,15 @@ impl Store {
 impl Plan {
     fn make(transaction: &WriteTransaction, selection: Selection) -> Result<Self, ForgetError> {
         check_exists(transaction, selection)?;
+        let identities = identities(transaction)?;
         let mut plan = Self::default();
         if let Selection::Session(id) = selection {
             plan.session = Some(id);
         }
-        each_record(transaction, |record| plan.sort(selection, &record))?;
-        plan.choose_speakers(transaction, selection)?;
+        each_said(transaction, |said| {
+            plan.sort(selection, &said.record, &identities.aliases);
+        })?;
+        plan.choose_speakers(selection, &identities);
         Ok(plan)
     }
 
@@ -99,99 +91,97 @@ impl Plan {
     }
 
     /// Files one record under "goes" or under what is heard of its speaker.
-    fn sort(&mut self, selection: Selection, record: &Record) {
-        if is_selected(selection, record) {
+    fn sort(&mut self, selection: Selection, record: &Record, aliases: &Aliases) {
+        if is_selected(selection, record, aliases) {
             self.records.insert(record.id.0);
         } else if let Some(speaker) = record.speaker.speaker {
-            let heard = self.heard.entry(speaker.0).or_insert(Heard {
-                records: 0,
-                first_unix_ms: record.unix_ms,
-                last_unix_ms: record.unix_ms,
-            });
-            heard.records += 1;
-            heard.first_unix_ms = heard.first_unix_ms.min(record.unix_ms);
-            heard.last_unix_ms = heard.last_unix_ms.max(record.unix_ms);
+            self.heard
+                .entry(speaker.0)
+                .or_insert_with(|| SpeakerRow::new(speaker))
+                .hear(record);
         }
     }
 
-    fn choose_speakers(
-        &mut self,
-        transaction: &WriteTransaction,
-        selection: Selection,
-    ) -> Result<(), StorageError> {
-        for row in speaker_rows(transaction)? {
-            let id = row.speaker.id;
-            let nothing_left = row.speaker.name.is_none() && !self.heard.contains_key(&id.0);
-            if nothing_left || selection == Selection::Speaker(id) {
-                self.speakers.insert(id.0);
+    /// An identity goes as a whole or not at all.
+    fn choose_speakers(&mut self, selection: Selection, identities: &Identities) {
+        for (root, voices) in identities.iter() {
+            let is_heard = |row: &SpeakerRow| self.heard.contains_key(&row.speaker.id.0);
+            let stays = |row: &SpeakerRow| row.is_kept_without_records() || is_heard(row);
+            let is_selected = match selection {
+                Selection::Speaker(id) => identities.aliases.root(id) == root,
+                _ => false,
+            };
+            if is_selected || !voices.iter().any(stays) {
+                self.speakers
+                    .extend(voices.iter().map(|row| row.speaker.id.0));
             }
         }
-        Ok(())
     }
 
     fn carry_out(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
         if self.is_empty() {
             return Ok(());
         }
+        settle_record_id(transaction)?;
         open(transaction, META)?.insert(RECLAIM, [].as_slice())?;
         if let Some(session) = self.session {
             open(transaction, SESSIONS)?.remove(session.0)?;
         }
-        self.remove_records(transaction)?;
+        let mut records = open(transaction, RECORDS)?;
+        for id in &self.records {
+            records.remove(id)?;
+        }
+        drop(records);
         self.update_speakers(transaction)?;
+        self.remove_voices(transaction)?;
         self.forget_mentions(transaction)
     }
 
-    fn remove_records(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
-        let mut records = open(transaction, RECORDS)?;
-        let mut keys = open(transaction, KEYS)?;
-        for id in &self.records {
-            records.remove(id)?;
-            keys.remove(id)?;
-        }
-        let mut embeddings = open(transaction, EMBEDDINGS)?;
-        embeddings.retain(|(speaker, record), _| {
-            !self.speakers.contains(&speaker) && !self.records.contains(&record)
-        })?;
-        Ok(())
-    }
-
+    /// Counts anew what is left of those who stay.
     fn update_speakers(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
-        for mut row in speaker_rows(transaction)? {
-            let mut table = open(transaction, SPEAKERS)?;
-            let speaker = &mut row.speaker;
-            let id = speaker.id.0;
-            if self.speakers.contains(&id) {
-                table.remove(id)?;
-                continue;
-            }
-            let heard = self.heard.get(&id).unwrap_or(&NEVER_HEARD);
-            speaker.records = heard.records;
-            speaker.first_heard_unix_ms = heard.first_unix_ms;
-            speaker.last_heard_unix_ms = heard.last_unix_ms;
+        let mut table = open(transaction, SPEAKERS)?;
+        for mut row in rows::<_, SpeakerRow>(&table)? {
+            let id = row.speaker.id.0;
+            let nothing = SpeakerRow::new(row.speaker.id);
+            let heard = &self.heard.get(&id).unwrap_or(&nothing).speaker;
+            row.speaker.records = heard.records;
+            row.speaker.first_heard_unix_ms = heard.first_heard_unix_ms;
+            row.speaker.last_heard_unix_ms = heard.last_heard_unix_ms;
             put(&mut table, id, &row)?;
         }
         Ok(())
     }
 
+    /// Removes whole identities: voices, enrolments, merges, and what they were
+    /// kept apart from.
+    fn remove_voices(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
+        for table in [SPEAKERS, ENROLMENTS, MERGES] {
+            let mut table = open(transaction, table)?;
+            for id in &self.speakers {
+                table.remove(id)?;
+            }
+        }
+        let goes = |id| self.speakers.contains(&id);
+        open(transaction, APART)?.retain(|(low, high), ()| !goes(low) && !goes(high))?;
+        Ok(())
+    }
+
     /// Makes forgotten speakers unknown where others spoke to them.
     fn forget_mentions(&self, transaction: &WriteTransaction) -> Result<(), StorageError> {
-        let mut changed = Vec::new();
-        each_record(transaction, |mut record| {
-            let mut mentioned = false;
-            for to in &mut record.addressees {
-                if to.speaker.is_some_and(|id| self.speakers.contains(&id.0)) {
-                    *to = UNKNOWN;
-                    mentioned = true;
-                }
-            }
-            if mentioned {
-                changed.push(record);
+        let is_gone = |to: &Attribution| to.speaker.is_some_and(|id| self.speakers.contains(&id.0));
+        let mut mentioned = Vec::new();
+        each_said(transaction, |said| {
+            if said.record.addressees.iter().any(is_gone) {
+                mentioned.push(said.record.id);
             }
         })?;
-        let mut records = open(transaction, RECORDS)?;
-        for record in changed {
-            put(&mut records, record.id.0, &record)?;
+        for id in mentioned {
+            let mut turn = find_turn(transaction, id)?.ok_or_else(|| missing(id))?;
+            let addressees = turn.said.record.addressees.iter_mut();
+            addressees
+                .filter(|to| is_gone(to))
+                .for_each(|to| *to = UNKNOWN);
+            put_turn(transaction, &turn)?;
         }
         Ok(())
     }
@@ -203,11 +193,14 @@ const UNKNOWN: Attribution = Attribution {
     score: 0.0,
 };
 
-fn is_selected(selection: Selection, record: &Record) -> bool {
+fn is_selected(selection: Selection, record: &Record, aliases: &Aliases) -> bool {
     match selection {
         Selection::Record(id) => record.id == id,
         Selection::Session(id) => record.session == id,
-        Selection::Speaker(id) => record.speaker.speaker == Some(id),
+        Selection::Speaker(id) => {
+            let speaker = record.speaker.speaker;
+            speaker.is_some_and(|speaker| aliases.root(speaker) == aliases.root(id))
+        }
         Selection::TimeRange { from, to } => (from..to).contains(&record.unix_ms),
     }
 }
@@ -238,18 +231,10 @@ where
     Ok(open(transaction, table)?.get(key)?.is_some())
 }
 
-fn each_record(
-    transaction: &WriteTransaction,
-    mut visit: impl FnMut(Record),
-) -> Result<(), StorageError> {
-    for row in open(transaction, RECORDS)?.iter()? {
-        visit(decode(row?.1.value())?);
-    }
-    Ok(())
+fn missing(id: RecordId) -> StorageError {
+    StorageError::Damaged(format!("record {} is missing", id.0))
 }
 
-fn speaker_rows(transaction: &WriteTransaction) -> Result<Vec<SpeakerRow>, StorageError> {
-    let table = open(transaction, SPEAKERS)?;
-    let rows = table.iter()?;
-    rows.map(|row| decode(row?.1.value())).collect()
+fn identities(transaction: &WriteTransaction) -> Result<Identities, StorageError> {
+    Identities::read(&open(transaction, SPEAKERS)?, &open(transaction, MERGES)?)
 }

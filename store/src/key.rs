@@ -36,7 +36,7 @@ impl KeyLayout {
 }
 
 /// One block of a key: the vector `scale * values`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Block {
     /// From 0 to [`MAX_SCALE`].
     pub scale: f32,
@@ -50,6 +50,12 @@ impl Block {
         let mut values = vec![0; vector.len()];
         let scale = quantize_i8(vector, &mut values);
         Self { scale, values }
+    }
+
+    /// The vector that the block stands for.
+    pub fn dequantize(&self) -> Vec<f32> {
+        let values = self.values.iter();
+        values.map(|&value| self.scale * f32::from(value)).collect()
     }
 
     /// The block of something that is not known.

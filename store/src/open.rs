@@ -11,11 +11,13 @@ use crate::error::StorageError;
 use crate::key::KeyLayout;
 use crate::keys::KeyTable;
 use crate::medium::{FileMedium, Medium};
+use crate::migrate;
 use crate::schema::{
-    COUNTERS, Counters, EMBEDDINGS, KEYS, LAYOUT, MAGIC, MAGIC_VALUE, META, RECORDS, SCHEMA,
-    SCHEMA_VERSION, SESSIONS, SPEAKERS, decode_key, encode, meta,
+    APART, COUNTERS, Counters, ENROLMENTS, LAYOUT, MAGIC, MAGIC_VALUE, MERGES, META, RECORDS,
+    SCHEMA, SCHEMA_VERSION, SESSIONS, SPEAKERS, encode, meta,
 };
 use crate::store::{Access, Store};
+use crate::turn::decode_key;
 use earwitness_api::types::RecordId;
 use redb::{
     Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable,
@@ -129,6 +131,12 @@ impl From<io::Error> for Problem {
     }
 }
 
+impl From<io::ErrorKind> for Problem {
+    fn from(kind: io::ErrorKind) -> Self {
+        Self::Failed(kind.to_string())
+    }
+}
+
 impl From<DatabaseError> for Problem {
     fn from(error: DatabaseError) -> Self {
         use redb::StorageError::{Corrupted, Io};
@@ -162,7 +170,10 @@ fn open_or_create(medium: &dyn Medium) -> Result<(Database, KeyTable), Problem> 
     let _hold = medium.hold()?;
     let database = match medium.read()? {
         Some(storage) => {
-            inspect(Backend::untouched(storage)?)?;
+            let version = inspect(Backend::untouched(storage)?)?;
+            if version < SCHEMA {
+                migrate(medium, version)?;
+            }
             let database = builder().create_with_backend(Backend::direct(medium.write()?))?;
             // What a rewrite left behind when the power went.
             medium.discard_replacement()?;
@@ -174,14 +185,30 @@ fn open_or_create(medium: &dyn Medium) -> Result<(Database, KeyTable), Problem> 
     Ok((database, keys))
 }
 
+/// Puts a store of this version in the place of an older one, which is kept
+/// beside it.
+fn migrate(medium: &dyn Medium, version: u32) -> Result<(), Problem> {
+    let storage = medium.read()?.ok_or(io::ErrorKind::NotFound)?;
+    let old = builder().create_with_backend(Backend::untouched(storage)?)?;
+    let mut new = new_database(medium)?;
+    let to = new.begin_write().map_err(StorageError::from)?;
+    migrate::from_v1(&old.begin_read().map_err(StorageError::from)?, &to)?;
+    to.commit().map_err(StorageError::from)?;
+    new.compact().map_err(StorageError::from)?;
+    drop((old, new));
+    medium.back_up(version)?;
+    medium.install_replacement()?;
+    Ok(())
+}
+
 fn builder() -> Builder {
     let mut builder = Builder::new();
     builder.set_cache_size(CACHE_BYTES);
     builder
 }
 
-/// Whether this is a sound memory of ours.
-fn inspect(backend: Backend) -> Result<(), Problem> {
+/// Whether this is a sound memory of ours, and of which version.
+fn inspect(backend: Backend) -> Result<u32, Problem> {
     let database = builder()
         .set_check_integrity_on_open(true)
         .create_with_backend(backend)?;
@@ -195,7 +222,7 @@ fn inspect(backend: Backend) -> Result<(), Problem> {
     let version = table.get(SCHEMA_VERSION).map_err(StorageError::from)?;
     let version = version.and_then(|bytes| bytes.value().try_into().ok());
     match version.map(u32::from_le_bytes) {
-        Some(SCHEMA) => Ok(()),
+        Some(known @ 1..=SCHEMA) => Ok(known),
         Some(newer) if newer > SCHEMA => Err(Problem::Newer(newer)),
         _ => Err(Problem::Damaged("its format has no known version".into())),
     }
@@ -216,16 +243,17 @@ pub(crate) fn new_database(medium: &dyn Medium) -> Result<Database, StorageError
     Ok(builder().create_with_backend(Backend::direct(storage))?)
 }
 
-fn create_tables(transaction: &WriteTransaction) -> Result<(), StorageError> {
+pub(crate) fn create_tables(transaction: &WriteTransaction) -> Result<(), StorageError> {
     let mut meta = transaction.open_table(META)?;
     meta.insert(MAGIC, MAGIC_VALUE)?;
     meta.insert(SCHEMA_VERSION, SCHEMA.to_le_bytes().as_slice())?;
     meta.insert(COUNTERS, encode(&Counters::default())?.as_slice())?;
     transaction.open_table(SESSIONS)?;
     transaction.open_table(RECORDS)?;
-    transaction.open_table(KEYS)?;
     transaction.open_table(SPEAKERS)?;
-    transaction.open_table(EMBEDDINGS)?;
+    transaction.open_table(ENROLMENTS)?;
+    transaction.open_table(MERGES)?;
+    transaction.open_table(APART)?;
     Ok(())
 }
 
@@ -255,7 +283,7 @@ pub(crate) fn reopen(medium: &dyn Medium) -> Access {
 pub(crate) fn load_keys(transaction: &ReadTransaction) -> Result<KeyTable, StorageError> {
     let layout: Option<KeyLayout> = meta(&transaction.open_table(META)?, LAYOUT)?;
     let mut keys = KeyTable::new(layout);
-    for row in transaction.open_table(KEYS)?.iter()? {
+    for row in transaction.open_table(RECORDS)?.iter()? {
         let (id, bytes) = row?;
         let layout =
             layout.ok_or_else(|| StorageError::Damaged("the key layout is missing".into()))?;

@@ -1,10 +1,13 @@
-//! Reading records, and counting what is there.
+//! Reading records, and counting what is there. What goes out names identities,
+//! not the voices that they were made of.
 
 use crate::error::StorageError;
-use crate::schema::{RECORDS, SESSIONS, SPEAKERS, decode, row};
+use crate::identity::Aliases;
+use crate::schema::{LAYOUT, MERGES, META, RECORDS, SESSIONS, SPEAKERS, meta};
 use crate::store::Store;
+use crate::turn::decode_said;
 use earwitness_api::types::{Record, RecordFilter, RecordId};
-use redb::ReadableTableMetadata;
+use redb::{ReadTransaction, ReadableTableMetadata};
 use std::sync::atomic::Ordering;
 
 /// How much is in the store.
@@ -14,7 +17,7 @@ pub struct Stats {
     pub records: u64,
     /// Sessions kept.
     pub sessions: u64,
-    /// Speakers kept.
+    /// Speakers kept, each identity counted once.
     pub speakers: u64,
     /// Size of the file, in bytes.
     pub bytes: u64,
@@ -25,7 +28,18 @@ pub struct Stats {
 impl Store {
     /// One record; `None` where there is none of that id.
     pub fn record(&self, id: RecordId) -> Result<Option<Record>, StorageError> {
-        self.read(|transaction| row(&transaction.open_table(RECORDS)?, id.0))
+        self.read(|transaction| {
+            let Some(layout) = meta(&transaction.open_table(META)?, LAYOUT)? else {
+                return Ok(None);
+            };
+            let Some(row) = transaction.open_table(RECORDS)?.get(id.0)? else {
+                return Ok(None);
+            };
+            let aliases = Aliases::read(&transaction.open_table(MERGES)?)?;
+            Ok(Some(
+                aliases.resolve(decode_said(row.value(), layout)?.record),
+            ))
+        })
     }
 
     /// The records that pass a filter, in the order of their ids.
@@ -36,11 +50,20 @@ impl Store {
     pub fn records(&self, filter: RecordFilter) -> Result<Vec<Record>, StorageError> {
         let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
         self.read(|transaction| {
+            let Some(layout) = meta(&transaction.open_table(META)?, LAYOUT)? else {
+                return Ok(Vec::new());
+            };
+            let aliases = Aliases::read(&transaction.open_table(MERGES)?)?;
+            let filter = RecordFilter {
+                speaker: filter.speaker.map(|id| aliases.root(id)),
+                ..filter
+            };
             let table = transaction.open_table(RECORDS)?;
             let first = filter.after.map_or(0, |id| id.0.saturating_add(1));
-            let rows = table
-                .range(first..)?
-                .map(|row| decode::<Record>(row?.1.value()));
+            let rows = table.range(first..)?.map(|row| {
+                let said = decode_said(row?.1.value(), layout)?;
+                Ok(aliases.resolve(said.record))
+            });
             let wanted = |record: &Result<Record, StorageError>| {
                 record
                     .as_ref()
@@ -61,12 +84,19 @@ impl Store {
             Ok(Stats {
                 records: transaction.open_table(RECORDS)?.len()?,
                 sessions: transaction.open_table(SESSIONS)?.len()?,
-                speakers: transaction.open_table(SPEAKERS)?.len()?,
+                speakers: identities(transaction)?,
                 bytes,
                 writable: !self.failing.load(Ordering::Relaxed),
             })
         })
     }
+}
+
+/// Every merge makes two identities one.
+fn identities(transaction: &ReadTransaction) -> Result<u64, StorageError> {
+    let voices = transaction.open_table(SPEAKERS)?.len()?;
+    let merges = transaction.open_table(MERGES)?.len()?;
+    Ok(voices.saturating_sub(merges))
 }
 
 fn passes(filter: &RecordFilter, record: &Record) -> bool {

@@ -6,7 +6,7 @@
 
 use crate::error::StorageError;
 use crate::open::new_database;
-use crate::schema::{EMBEDDINGS, KEYS, META, RECLAIM, RECORDS, Row, SESSIONS, SPEAKERS, open};
+use crate::schema::{APART, ENROLMENTS, MERGES, META, RECLAIM, RECORDS, SESSIONS, SPEAKERS, open};
 use crate::store::{Access, Store};
 use redb::{Database, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
@@ -26,8 +26,15 @@ impl Store {
         });
         if matches!(pending, Ok(true)) {
             // Without success the mark stays, and the next opening tries again.
-            let _ = self.rewrite();
+            let _ = self.erase_removed();
         }
+    }
+
+    /// Leaves no copy of what was removed, neither in the file nor beside it.
+    /// The caller holds `writer`.
+    pub(crate) fn erase_removed(&self) -> Result<(), StorageError> {
+        self.medium.discard_backups()?;
+        self.rewrite()
     }
 
     /// The caller holds `writer`.
@@ -58,9 +65,10 @@ impl Store {
         open(&to, META)?.remove(RECLAIM)?;
         copy_table(from, &to, SESSIONS)?;
         copy_table(from, &to, RECORDS)?;
-        copy_table(from, &to, KEYS)?;
         copy_table(from, &to, SPEAKERS)?;
-        copy_table(from, &to, EMBEDDINGS)?;
+        copy_table(from, &to, ENROLMENTS)?;
+        copy_table(from, &to, MERGES)?;
+        copy_table(from, &to, APART)?;
         to.commit()?;
         // A file grows in large steps; this gives back what was not used.
         fresh.compact()?;
@@ -68,10 +76,10 @@ impl Store {
     }
 }
 
-fn copy_table<K: redb::Key + 'static>(
+fn copy_table<K: redb::Key + 'static, V: redb::Value + 'static>(
     from: &ReadTransaction,
     to: &WriteTransaction,
-    table: TableDefinition<'static, K, Row>,
+    table: TableDefinition<'static, K, V>,
 ) -> Result<(), StorageError> {
     let mut copy = open(to, table)?;
     for row in from.open_table(table)?.iter()? {

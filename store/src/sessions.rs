@@ -1,11 +1,11 @@
 //! Sessions: one stretch of recording each, with a name of its own.
 
 use crate::error::StorageError;
-use crate::schema::{SESSIONS, decode, next_id, open, put};
+use crate::schema::{SESSIONS, next_id, open, put, rows};
 use crate::speakers::{MAX_NAME_BYTES, is_name};
 use crate::store::Store;
 use earwitness_api::types::{Session, SessionId};
-use redb::{ReadableTable, WriteTransaction};
+use redb::WriteTransaction;
 
 /// Why a session was not begun.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ impl Store {
 
     /// All sessions, oldest first.
     pub fn sessions(&self) -> Result<Vec<Session>, StorageError> {
-        self.read(|transaction| all(&transaction.open_table(SESSIONS)?))
+        self.read(|transaction| rows(&transaction.open_table(SESSIONS)?))
     }
 
     /// The session of that name.
@@ -48,10 +48,10 @@ fn begin(
     started_unix_ms: i64,
 ) -> Result<Session, SessionError> {
     let mut table = open(transaction, SESSIONS)?;
-    if let Some(session) = named(all(&table)?, name) {
+    if let Some(session) = named(rows(&table)?, name) {
         return Err(SessionError::Exists(session));
     }
-    let id = next_id(transaction, |last| &mut last.session, 1)?;
+    let id = next_id(transaction, |last| &mut last.session)?;
     let session = Session {
         id: SessionId(id),
         name: name.to_owned(),
@@ -59,10 +59,6 @@ fn begin(
     };
     put(&mut table, id, &session)?;
     Ok(session)
-}
-
-fn all(table: &impl ReadableTable<u32, &'static [u8]>) -> Result<Vec<Session>, StorageError> {
-    table.iter()?.map(|row| decode(row?.1.value())).collect()
 }
 
 fn named(sessions: Vec<Session>, name: &str) -> Option<Session> {

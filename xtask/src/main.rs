@@ -1,13 +1,16 @@
 //! One door for every chore of the project: `cargo xtask --help`.
 //!
 //! A thin program: it knows none of the other crates and runs them as processes.
+#![forbid(unsafe_code)]
 
-mod bare_metal;
+mod bench;
+mod cross;
 mod harness;
 mod models;
 mod process;
 mod progress;
 mod test;
+mod toolchain;
 
 use std::process::ExitCode;
 
@@ -33,6 +36,8 @@ enum Chore {
     Demo(harness::Args),
     /// Evaluates on a folder of episodes
     Eval(harness::Args),
+    /// Measures how fast a part is, beside a peer
+    Bench(bench::Args),
     /// Listens to hours of speech, noise and silence
     Soak(harness::Args),
 }
@@ -43,6 +48,7 @@ fn main() -> ExitCode {
         Chore::Test(args) => test::run(&args),
         Chore::Demo(args) => harness::demo(&args),
         Chore::Eval(args) => harness::eval(&args),
+        Chore::Bench(args) => bench::run_all(&args),
         Chore::Soak(args) => harness::soak(&args),
     };
     match outcome {

@@ -69,6 +69,11 @@ pub fn ensure(programs: Build) -> Result<PathBuf> {
     provide(Kind::value_variants(), false, programs)
 }
 
+/// The Python that made the packs, which has onnxruntime.
+pub fn python() -> Result<PathBuf> {
+    Ok(Python::prepare(&Cache::open()?)?.program().to_owned())
+}
+
 fn provide(kinds: &[Kind], force: bool, programs: Build) -> Result<PathBuf> {
     let cache = Cache::open()?;
     let _lock = cache.lock()?;

@@ -1,6 +1,8 @@
 //! Kernels in portable Rust: what every target can run, written so that the
-//! compiler can vectorise them. Both assume vectors of one length; a longer
+//! compiler can vectorise them. They assume vectors of one length; a longer
 //! one is cut.
+
+use super::rows::{Operands, RowDots};
 
 /// Lanes that an `f32` sum is spread over: two NEON or one AVX register.
 const LANES: usize = 8;
@@ -11,6 +13,17 @@ pub fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
         .zip(b)
         .map(|(&a, &b)| i32::from(a) * i32::from(b))
         .sum()
+}
+
+/// Each row with each query; the oracle of every [`Kernel`](super::Kernel).
+pub(super) fn each_row<const B: usize, const Q: usize>(
+    operands: &Operands<'_, B, Q>,
+    emit: impl FnMut(usize, RowDots<B, Q>),
+) {
+    operands.each(
+        |_, [row], queries| [queries.map(|query| dot_i8(row, query))],
+        emit,
+    );
 }
 
 /// Sum of `a[i] * b[i]`; see [`dot_f32`](super::dot_f32).

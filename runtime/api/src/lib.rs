@@ -11,6 +11,7 @@
 //! Nothing here knows of audio, models or storage. Without features the crate is
 //! `no_std`, does not allocate, and holds [`frame`] alone.
 #![cfg_attr(not(feature = "std"), no_std)]
+#![forbid(unsafe_code)]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;

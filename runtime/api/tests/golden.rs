@@ -7,12 +7,13 @@
 #![allow(clippy::unwrap_used)]
 
 use earwitness_api::message::{
-    Ask, Envelope, ErrorCode, Partial, Question, Request, Response, SpeakerRef, SpokenWord, Status,
-    Transcript, Write,
+    Ask, Enrol, Enrolled, Envelope, ErrorCode, NearestVoice, Partial, Question, Request, Response,
+    SpeakerRef, SpokenWord, Status, Transcript, VoiceEstimate, Write,
 };
 use earwitness_api::types::{
-    Answer, AskTimings, Attachment, Attribution, Evidence, Forgotten, PartialScores, Record,
-    RecordFilter, RecordId, Selection, Session, SessionId, Speaker, SpeakerId,
+    Answer, AskTimings, Attachment, Attribution, Evidence, Forgotten, Identity, Merge, MergeReason,
+    PartialScores, Record, RecordFilter, RecordId, Selection, Session, SessionId, Speaker,
+    SpeakerId,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::collections::BTreeMap;
@@ -149,9 +150,75 @@ fn requests() -> Vec<(&'static str, Request)> {
         ("request.name_speaker", name),
         ("request.list_sessions", Request::ListSessions),
         ("request.subscribe", Request::Subscribe),
+        ("request.list_identities", Request::ListIdentities),
+        ("request.list_merges", Request::ListMerges),
+        (
+            "request.merge_speakers",
+            Request::MergeSpeakers {
+                into: SpeakerId(7),
+                from: SpeakerId(9),
+                despite_names: true,
+            },
+        ),
+        (
+            "request.undo_merge",
+            Request::UndoMerge { from: SpeakerId(9) },
+        ),
+        (
+            "request.split_speaker",
+            Request::SplitSpeaker {
+                speaker: SpeakerId(7),
+                records: vec![RecordId(300), RecordId(2)],
+            },
+        ),
+        (
+            "request.enrol",
+            Request::Enrol(Enrol {
+                name: "Ada".into(),
+                recordings: vec![vec![0, -1], vec![300]],
+            }),
+        ),
+        ("request.estimate_voices", Request::EstimateVoices),
         ("request.follow", Request::Follow),
         ("request.write", Request::Write(Box::new(write))),
     ]
+}
+
+fn identity() -> Identity {
+    Identity {
+        speaker: speaker(),
+        members: vec![SpeakerId(7), SpeakerId(9)],
+        enrolled: true,
+    }
+}
+
+fn merges() -> Vec<Merge> {
+    let merge = |number, why| Merge {
+        number,
+        from: SpeakerId(9),
+        into: SpeakerId(7),
+        why,
+    };
+    let reconciled = MergeReason::Reconciled {
+        similarity: 0.5,
+        runner_up: Some(0.25),
+        cohesion: 0.75,
+    };
+    vec![merge(1, MergeReason::ByHand), merge(300, reconciled)]
+}
+
+fn estimate() -> VoiceEstimate {
+    VoiceEstimate {
+        identity: SpeakerId(7),
+        turns: 64,
+        false_reject: Some(0.125),
+        false_accept: None,
+        nearest: Some(NearestVoice {
+            identity: SpeakerId(9),
+            similarity: 0.25,
+            same: 0.0625,
+        }),
+    }
 }
 
 fn responses() -> Vec<(&'static str, Response)> {
@@ -215,6 +282,26 @@ fn responses() -> Vec<(&'static str, Response)> {
         ("response.error.not_found", error(ErrorCode::NotFound)),
         ("response.error.unavailable", error(ErrorCode::Unavailable)),
         ("response.error.internal", error(ErrorCode::Internal)),
+        (
+            "response.identities",
+            Response::Identities(vec![identity()]),
+        ),
+        ("response.merges", Response::Merges(merges())),
+        ("response.identity", Response::Identity(identity())),
+        ("response.merge", Response::Merge(merges()[1])),
+        (
+            "response.enrolled",
+            Response::Enrolled(Enrolled {
+                identity: identity(),
+                speech_ms: 5000,
+                quality: 0.5,
+                remarks: vec!["too quiet".into()],
+            }),
+        ),
+        (
+            "response.voice_estimates",
+            Response::VoiceEstimates(vec![estimate()]),
+        ),
         ("response.partial", Response::Partial(partial)),
         ("response.transcript", Response::Transcript(Box::new(said))),
     ]

@@ -93,6 +93,7 @@ impl Ingest<'_> {
                     known,
                 };
                 let (taken, left) = self.file(path, session, placement)?;
+                self.hub.reconcile()?;
                 left.check_all_found(&stem)?;
                 Ok(taken)
             });
@@ -128,6 +129,7 @@ impl Ingest<'_> {
                 self.failed(path, &error);
             }
         }
+        self.hub.reconcile()?;
         // After a file that failed, its own reason says more.
         if self.failures.is_empty() {
             known.check_all_found(name)?;

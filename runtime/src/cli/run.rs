@@ -148,6 +148,7 @@ fn listen(
         }
     };
     settle(listener.finish(&mut tell), &mut lost)?;
+    daemon.hub().reconcile()?;
     tracing::info!("the sound has ended");
     ended?;
     if lost > 0 {

@@ -6,3 +6,4 @@ mod daemon;
 mod device;
 mod hearing;
 mod memory;
+mod voices;

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 pub struct MemoryMedium {
     bytes: Arc<Mutex<Option<Bytes>>>,
     replacement: Arc<Mutex<Option<Bytes>>>,
+    backup: Arc<Mutex<Option<Bytes>>>,
     faults: Arc<Mutex<Faults>>,
 }
 
@@ -92,6 +93,16 @@ impl Medium for MemoryMedium {
         *self.replacement.lock().unwrap() = None;
         Ok(())
     }
+
+    fn back_up(&self, _version: u32) -> io::Result<()> {
+        *self.backup.lock().unwrap() = self.bytes.lock().unwrap().clone();
+        Ok(())
+    }
+
+    fn discard_backups(&self) -> io::Result<()> {
+        *self.backup.lock().unwrap() = None;
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -153,8 +164,8 @@ pub fn key(seed: u64) -> Key {
 
 pub fn voice(seed: u64) -> Learned {
     Learned {
-        centroid: vec![seed as f32, 1.0],
-        embedding: vec![seed as f32, 2.0],
+        centroid: vec![seed as f32, 1.0, 0.0, 0.0],
+        speech_ms: 1000,
     }
 }
 

@@ -4,38 +4,92 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use earwitness::{
+    attribute::Quality,
     capture::{SAMPLE_RATE_HZ, decode},
+    segment::{Segment, SegmentOptions, Segmenter, SpeechScorer},
     transcribe::{Live, LiveOptions, Shown},
 };
 use earwitness_models::{
     asr::{AsrError, Recognizer},
-    vad::SpeechDetector,
+    vad::{SpeechDetector, VadError},
     voiceprint::{VoiceprintEncoder, VoiceprintError},
 };
 
 use crate::{
-    asr::Heard,
+    asr,
     episodes::{Episode, Turn},
     noisy::Surroundings,
+    speakers::Heard,
 };
 
-/// The voiceprint of a turn and the length of its recording in milliseconds;
-/// `None` for a turn without one. A recording too short for a voiceprint gets
-/// the zero vector, which is like nobody.
-pub fn hear(
-    encoder: &mut VoiceprintEncoder,
-    episode: &Episode,
-    turn: &Turn,
-) -> Result<Option<(Vec<f32>, u32)>> {
-    let Some(samples) = samples(episode, turn)? else {
-        return Ok(None);
-    };
-    let voiceprint = match encoder.embed(&samples) {
-        Ok(voiceprint) => voiceprint,
-        Err(VoiceprintError::TooShort { .. }) => vec![0.0; encoder.dim()],
-        Err(error) => return Err(error).with_context(|| format!("turn {}", turn.id)),
-    };
-    Ok(Some((voiceprint, milliseconds(&samples).round() as u32)))
+/// The ears of the tracker: finds the speech in a turn's recording, and its
+/// voiceprint.
+pub struct Ear {
+    detector: SpeechDetector,
+    encoder: VoiceprintEncoder,
+}
+
+/// One segment from the first speech of a turn to the last, margins included: the
+/// data set says where turns begin and end.
+const WHOLE_TURN: SegmentOptions = SegmentOptions {
+    hangover_ms: LONGEST_TURN_MS,
+    max_ms: LONGEST_TURN_MS,
+    min_speech_ms: 1,
+    open_above: 0.5,
+    close_below: 0.35,
+    margin_ms: 160,
+    cut_search_ms: 5_000,
+};
+
+/// Longer than any turn.
+const LONGEST_TURN_MS: u32 = 600_000;
+
+/// A detector that serves one turn after the other.
+struct Lent<'d>(&'d mut SpeechDetector);
+
+impl SpeechScorer for Lent<'_> {
+    type Error = VadError;
+
+    fn score(&mut self, window: &[f32]) -> Result<f32, VadError> {
+        self.0.push(window)
+    }
+}
+
+impl Ear {
+    /// An ear with these models.
+    pub fn new(detector: SpeechDetector, encoder: VoiceprintEncoder) -> Self {
+        Self { detector, encoder }
+    }
+
+    /// What the device would hear of a turn; `None` for a turn without a recording.
+    /// A recording too short for a voiceprint gets the zero vector, which is like
+    /// nobody.
+    pub fn hear(&mut self, episode: &Episode, turn: &Turn) -> Result<Option<Heard>> {
+        let Some(samples) = samples(episode, turn)? else {
+            return Ok(None);
+        };
+        let audio_ms = milliseconds(&samples).round() as u32;
+        let (speech, speech_ms) = match self.speech(&samples)? {
+            Some(segment) => (segment.samples, segment.speech_ms),
+            None => (samples, 0),
+        };
+        let voiceprint = match self.encoder.embed(&speech) {
+            Ok(voiceprint) => voiceprint,
+            Err(VoiceprintError::TooShort { .. }) => vec![0.0; self.encoder.dim()],
+            Err(error) => return Err(error).with_context(|| format!("turn {}", turn.id)),
+        };
+        Ok(Some(Heard {
+            voiceprint,
+            audio_ms,
+            quality: Quality::of(&speech, speech_ms),
+        }))
+    }
+
+    fn speech(&mut self, samples: &[f32]) -> Result<Option<Segment>> {
+        self.detector.reset();
+        let segmenter = Segmenter::new(Lent(&mut self.detector), WHOLE_TURN);
+        Ok(segmenter.all(samples)?.pop())
+    }
 }
 
 /// How words are recognised.
@@ -55,7 +109,7 @@ pub fn recognize(
     hearing: &Hearing,
     episode: &Episode,
     turn: &Turn,
-) -> Result<Option<Heard>> {
+) -> Result<Option<asr::Heard>> {
     let Some(mut samples) = samples(episode, turn)? else {
         return Ok(None);
     };
@@ -73,10 +127,10 @@ fn listen(
     recognizer: &mut dyn Recognizer,
     partials: Option<LiveOptions>,
     samples: &[f32],
-) -> Result<Heard, AsrError> {
-    let mut heard = Heard {
+) -> Result<asr::Heard, AsrError> {
+    let mut heard = asr::Heard {
         audio_ms: milliseconds(samples),
-        ..Heard::default()
+        ..asr::Heard::default()
     };
     let mut live = partials.map(Live::new);
     for end in (0..samples.len()).step_by(SpeechDetector::WINDOW) {
