@@ -5,7 +5,7 @@
 
 use earwitness_api::{
     message::{
-        Ask, Enrol, ErrorCode, MAX_QUESTION_SAMPLES, Question, Request, Response, SpeakerRef,
+        Ask, Enrol, ErrorCode, MAX_QUESTION_SAMPLES, Question, Request, Response, SpeakerRef, Write,
     },
     types::{Answer, MergeReason, Record, RecordFilter, Speaker, SpeakerId},
 };
@@ -17,6 +17,7 @@ use crate::{
     hub::{Hub, HubError},
     recall::Asker,
     voices::EnrolError,
+    write::WriteError,
 };
 
 /// Records in one response at most, so that it fits into a frame; a client asks
@@ -94,7 +95,11 @@ fn try_answer(store: &Store, request: Request) -> Result<Response, Box<dyn std::
             ErrorCode::BadRequest,
             &"this takes the models; ask a running daemon, or use the program itself",
         ),
-        Request::Status | Request::Ask(_) | Request::Subscribe => failure(
+        Request::Status
+        | Request::Ask(_)
+        | Request::Subscribe
+        | Request::Follow
+        | Request::Write(_) => failure(
             ErrorCode::BadRequest,
             &"only a running daemon answers this; start `earwitness run`",
         ),
@@ -139,6 +144,16 @@ fn try_ask(hub: &Hub, ask: Ask) -> Result<Response, HubError> {
     Ok(Response::Answer(Box::new(answer)))
 }
 
+/// Remembers a turn that was transcribed elsewhere.
+pub fn write(hub: &Hub, write: &Write) -> Response {
+    match hub.write(write) {
+        Ok(record) => Response::Record(Box::new(record)),
+        Err(WriteError::Hub(error)) => failure(ErrorCode::Unavailable, &error),
+        Err(error @ WriteError::Speaker(_)) => not_found(error.to_string()),
+        Err(error) => failure(ErrorCode::BadRequest, &error),
+    }
+}
+
 /// Learns a voice that somebody lends on purpose.
 pub fn enrol(hub: &Hub, enrol: &Enrol) -> Response {
     let recordings: Vec<Vec<f32>> = enrol.recordings.iter().map(|pcm| floats(pcm)).collect();
@@ -158,7 +173,7 @@ pub fn estimate_voices(hub: &Hub) -> Response {
 }
 
 /// Samples from -1 to 1.
-fn floats(pcm: &[i16]) -> Vec<f32> {
+pub(crate) fn floats(pcm: &[i16]) -> Vec<f32> {
     pcm.iter()
         .map(|&sample| f32::from(sample) / 32768.0)
         .collect()

@@ -12,7 +12,7 @@ use std::{
 use earwitness_api::message::VoiceEstimate;
 use earwitness_models::{
     GraphError, LoadError,
-    asr::{self, AsrError, Recognizer},
+    asr::{self, AsrError, Lexicon, Recognizer, Transcript},
     embed::TextEmbedder,
     manifest::Calibration,
     pack::{PackError, PackSet},
@@ -27,8 +27,10 @@ use crate::{
     answer::Answerer,
     attribute::{AttributeOptions, reconcile::Match},
     capture::CaptureError,
+    gate::GatedDetector,
     recall::RecallOptions,
     segment::SegmentOptions,
+    transcribe::{LiveOptions, written},
     voices::{estimate, reconcile_store},
 };
 
@@ -92,6 +94,10 @@ pub struct HubOptions {
     pub voiceprint: Option<String>,
     /// How speech is cut out.
     pub segment: SegmentOptions,
+    /// How words are shown while they are spoken; `None` shows none.
+    pub partials: Option<LiveOptions>,
+    /// Names and places that are spoken of here.
+    pub household: Vec<String>,
     /// How evidence is found.
     pub recall: RecallOptions,
 }
@@ -146,6 +152,11 @@ impl Hub {
         &self.store
     }
 
+    /// Whether words are shown while they are spoken.
+    pub fn shows_partials(&self) -> bool {
+        self.options.partials.is_some()
+    }
+
     /// Merges the identities that turn out to be one voice; to be called when a
     /// session is over.
     pub fn reconcile(&self) -> Result<Vec<Match>, HubError> {
@@ -168,8 +179,13 @@ impl Hub {
     }
 
     /// A voice-activity detector at the start of a stream.
-    pub(crate) fn detector(&self) -> Result<SpeechDetector, LoadError> {
-        SpeechDetector::load(&self.packs.vad)
+    pub(crate) fn detector(&self) -> Result<GatedDetector, LoadError> {
+        SpeechDetector::load(&self.packs.vad).map(GatedDetector::new)
+    }
+
+    /// Numbers in a voiceprint.
+    pub(crate) fn voiceprint_dim(&self) -> u16 {
+        lock(&self.voiceprint).dim() as u16
     }
 
     /// The voiceprint of some speech. Where none can be had of it, the zero vector,
@@ -184,8 +200,30 @@ impl Hub {
         }
     }
 
+    /// The words in one stretch of speech that begins with the given tokens.
+    pub(crate) fn transcribe_after(
+        &self,
+        begins: &[u32],
+        samples: &[f32],
+    ) -> Result<Transcript, AsrError> {
+        lock(&self.recognizer).transcribe_after(begins, samples)
+    }
+
+    /// The words in one stretch of speech, in their written form.
     pub(crate) fn transcribe(&self, samples: &[f32]) -> Result<String, AsrError> {
-        Ok(lock(&self.recognizer).transcribe(samples)?.text)
+        Ok(written::form(&self.transcribe_after(&[], samples)?.text))
+    }
+
+    /// Prefers the names of the people heard so far, and of the household, when
+    /// it recognises words from now on.
+    pub(crate) fn refresh_lexicon(&self) -> Result<(), StorageError> {
+        let speakers = self.store.speakers()?;
+        let people = speakers
+            .iter()
+            .filter_map(|speaker| speaker.name.as_deref());
+        let household = self.options.household.iter().map(String::as_str);
+        lock(&self.recognizer).prefer(Lexicon::new(household.chain(people)));
+        Ok(())
     }
 
     pub(crate) fn embed(&self, text: &str) -> Result<Vec<f32>, GraphError> {

@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use earwitness::segment::{Segment, SegmentOptions, Segmenter, SpeechScorer};
+use earwitness::segment::{Event, Segment, SegmentOptions, Segmenter, SpeechScorer};
 use proptest::prelude::*;
 
 const WINDOW: usize = earwitness_models::vad::SpeechDetector::WINDOW;
@@ -23,20 +23,22 @@ impl SpeechScorer for Loudness {
 fn segments(sound: &[f32], chunks: impl Iterator<Item = usize>) -> Vec<Segment> {
     let mut segmenter = Segmenter::new(Loudness, SegmentOptions::default());
     let mut found = Vec::new();
+    let mut push = |mut chunk: &[f32]| {
+        while let Some(event) = segmenter.advance(&mut chunk).unwrap() {
+            if let Event::Over(segment) = event {
+                found.push(segment);
+            }
+        }
+    };
     let mut rest = sound;
     for length in chunks {
         let (head, tail) = rest.split_at(length.min(rest.len()));
-        segmenter.push(head, |s| keep(&mut found, s)).unwrap();
+        push(head);
         rest = tail;
     }
-    segmenter.push(rest, |s| keep(&mut found, s)).unwrap();
-    segmenter.finish(|s| keep(&mut found, s)).unwrap();
+    push(rest);
+    found.extend(segmenter.finish().unwrap());
     found
-}
-
-fn keep(found: &mut Vec<Segment>, segment: Segment) -> Result<(), Infallible> {
-    found.push(segment);
-    Ok(())
 }
 
 fn whole(sound: &[f32]) -> Vec<Segment> {
@@ -126,6 +128,23 @@ fn endless_speech_is_cut_at_its_quietest_window_and_nothing_is_lost() {
             .iter()
             .all(|segment| segment.samples.len() <= (max + 5) * WINDOW)
     );
+}
+
+#[test]
+fn a_segment_can_be_seen_while_it_grows() {
+    let sound = sound(&[(0.0, 20), (0.9, 30), (0.0, 30)]);
+    let mut segmenter = Segmenter::new(Loudness, SegmentOptions::default());
+    let (mut rest, mut seen) = (&sound[..], 0);
+    while let Some(event) = segmenter.advance(&mut rest).unwrap() {
+        let Event::Grown = event else { continue };
+        let open = segmenter.open().unwrap();
+        assert_eq!(open.start, 15 * WINDOW as u64);
+        assert!(open.samples.len() > seen);
+        seen = open.samples.len();
+        assert_eq!(open.samples, &sound[15 * WINDOW..][..seen]);
+    }
+    assert!(seen >= 35 * WINDOW);
+    assert!(segmenter.open().is_none());
 }
 
 proptest! {

@@ -13,6 +13,8 @@ pub mod demo;
 pub mod episodes;
 pub mod ghosts;
 pub mod metrics;
+pub mod noisy;
 pub mod report;
 pub mod retrieval;
+pub mod soak;
 pub mod speakers;

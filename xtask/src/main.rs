@@ -49,6 +49,8 @@ enum Chore {
     Eval(harness::Args),
     /// Measures how fast a part is, beside a peer
     Bench(bench::Args),
+    /// Listens to hours of speech, noise and silence
+    Soak(harness::Args),
 }
 
 fn main() -> ExitCode {
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Chore::Qemu(args) => node::qemu(&args),
         Chore::Eval(args) => harness::eval(&args),
         Chore::Bench(args) => bench::run_all(&args),
+        Chore::Soak(args) => harness::soak(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

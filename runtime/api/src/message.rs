@@ -13,7 +13,7 @@
 use crate::frame::{self, FrameError};
 use crate::types::{
     Answer, Forgotten, Identity, Merge, Record, RecordFilter, RecordId, Selection, Session,
-    Speaker, SpeakerId,
+    SessionId, Speaker, SpeakerId,
 };
 use alloc::{boxed::Box, string::String, vec::Vec};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -26,6 +26,8 @@ pub const MAX_QUESTION_SAMPLES: usize = 480_000;
 
 /// The most sound of one enrolment, all recordings together: 30 s at 16 kHz.
 pub const MAX_ENROLMENT_SAMPLES: usize = 480_000;
+/// The longest text of one turn, in bytes.
+pub const MAX_WRITE_TEXT: usize = 8_192;
 
 /// A message with the version it is written in and the request it belongs to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -137,6 +139,14 @@ pub enum Request {
     Enrol(Enrol),
     /// How well can voices be told apart? Answered by [`Response::VoiceEstimates`].
     EstimateVoices,
+    /// Send what is heard while it is spoken, and every record as soon as it is
+    /// durable. Answered by [`Response::Subscribed`], then by
+    /// [`Response::Partial`], [`Response::Transcript`] and
+    /// [`Response::Acknowledged`] under the same id until the connection ends.
+    Follow,
+    /// Remember what somebody else has transcribed. Answered by
+    /// [`Response::Record`].
+    Write(Box<Write>),
 }
 
 /// A voice to be learned.
@@ -167,6 +177,70 @@ pub enum Question {
     Text(String),
     /// Spoken: mono samples at 16 kHz, at most [`MAX_QUESTION_SAMPLES`].
     Audio(Vec<i16>),
+}
+
+/// A turn that was transcribed elsewhere (PERSIST section 2.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Write {
+    /// Name of the session it belongs to, which begins if there is none yet.
+    pub session: String,
+    /// Wall clock at its start, in milliseconds since the Unix epoch.
+    pub unix_ms: i64,
+    /// Start within the session, in milliseconds.
+    pub start_ms: u64,
+    /// End within the session, in milliseconds.
+    pub end_ms: u64,
+    /// What was said: at most [`MAX_WRITE_TEXT`] bytes.
+    pub text: String,
+    /// Who said it, where that is known from elsewhere than the voice.
+    pub speaker: Option<SpeakerRef>,
+    /// Its sound, for the voiceprint: mono samples at 16 kHz, at most
+    /// [`MAX_QUESTION_SAMPLES`]; may be empty.
+    pub audio: Vec<i16>,
+}
+
+/// Words while they are spoken. Both texts empty: nothing was said after all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partial {
+    /// The session.
+    pub session: SessionId,
+    /// Start of the turn within the session, in milliseconds.
+    pub start_ms: u64,
+    /// Words that will not change: the raw transcript begins with them.
+    pub stable: String,
+    /// The words after them, which may.
+    pub tentative: String,
+}
+
+/// What was said in one turn, known at its end; a record follows unless the text
+/// is empty.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Transcript {
+    /// The session.
+    pub session: SessionId,
+    /// Start of the turn within the session, in milliseconds.
+    pub start_ms: u64,
+    /// End of the turn within the session, in milliseconds.
+    pub end_ms: u64,
+    /// The words in their written form, as the record has them.
+    pub text: String,
+    /// The words as the recognizer gave them.
+    pub raw: String,
+    /// The raw words one by one.
+    pub words: Vec<SpokenWord>,
+}
+
+/// One word of a transcript.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpokenWord {
+    /// The word with the punctuation that follows it.
+    pub text: String,
+    /// Start within the session, in milliseconds.
+    pub start_ms: u64,
+    /// End within the session, in milliseconds.
+    pub end_ms: u64,
+    /// How probable the recognizer held it, from 0 to 1.
+    pub probability: f32,
 }
 
 /// Names a speaker the way a person does.
@@ -225,6 +299,10 @@ pub enum Response {
     Enrolled(Enrolled),
     /// To [`Request::EstimateVoices`], in the order of the identities' ids.
     VoiceEstimates(Vec<VoiceEstimate>),
+    /// Words while they are spoken.
+    Partial(Partial),
+    /// What was said in a turn that is over.
+    Transcript(Box<Transcript>),
 }
 
 /// A voice that was learned on purpose.

@@ -7,8 +7,8 @@
 #![allow(clippy::unwrap_used)]
 
 use earwitness_api::message::{
-    Ask, Enrol, Enrolled, Envelope, ErrorCode, NearestVoice, Question, Request, Response,
-    SpeakerRef, Status, VoiceEstimate,
+    Ask, Enrol, Enrolled, Envelope, ErrorCode, NearestVoice, Partial, Question, Request, Response,
+    SpeakerRef, SpokenWord, Status, Transcript, VoiceEstimate, Write,
 };
 use earwitness_api::types::{
     Answer, AskTimings, Attachment, Attribution, Evidence, Forgotten, Identity, Merge, MergeReason,
@@ -105,6 +105,15 @@ fn requests() -> Vec<(&'static str, Request)> {
         name: "Ada".into(),
     };
     let forget = Request::Forget;
+    let write = Write {
+        session: "call".into(),
+        unix_ms: 6,
+        start_ms: 1000,
+        end_ms: 2500,
+        text: "At seven.".into(),
+        speaker: Some(SpeakerRef::Name("Ada".into())),
+        audio: vec![0, -1, i16::MAX],
+    };
     vec![
         ("request.hello", Request::Hello),
         ("request.status", Request::Status),
@@ -170,6 +179,8 @@ fn requests() -> Vec<(&'static str, Request)> {
             }),
         ),
         ("request.estimate_voices", Request::EstimateVoices),
+        ("request.follow", Request::Follow),
+        ("request.write", Request::Write(Box::new(write))),
     ]
 }
 
@@ -231,6 +242,25 @@ fn responses() -> Vec<(&'static str, Response)> {
         name: "kitchen".into(),
         started_unix_ms: 6,
     };
+    let partial = Partial {
+        session: SessionId(2),
+        start_ms: 1000,
+        stable: "At".into(),
+        tentative: "seven".into(),
+    };
+    let said = Transcript {
+        session: SessionId(2),
+        start_ms: 1000,
+        end_ms: 2500,
+        text: "At 7:30.".into(),
+        raw: "At seven thirty.".into(),
+        words: vec![SpokenWord {
+            text: "At".into(),
+            start_ms: 1100,
+            end_ms: 1200,
+            probability: 0.5,
+        }],
+    };
     let acknowledged = Response::Acknowledged(Box::new(record()));
     let error = |code| Response::Error {
         code,
@@ -272,6 +302,8 @@ fn responses() -> Vec<(&'static str, Response)> {
             "response.voice_estimates",
             Response::VoiceEstimates(vec![estimate()]),
         ),
+        ("response.partial", Response::Partial(partial)),
+        ("response.transcript", Response::Transcript(Box::new(said))),
     ]
 }
 

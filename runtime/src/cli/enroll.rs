@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use earwitness::{capture, desk};
 use earwitness_api::message::{Enrol, Enrolled, Request, Response};
 
-use super::{Common, backend, print, speakers};
+use super::{Common, Hearing, backend, print, speakers};
 
 /// Enrols somebody through the daemon, or with models of our own where none runs.
 pub(super) fn run(common: &Common, name: &str, recordings: Vec<Vec<i16>>) -> anyhow::Result<()> {
@@ -15,7 +15,7 @@ pub(super) fn run(common: &Common, name: &str, recordings: Vec<Vec<i16>>) -> any
     };
     let response = match backend::daemon(&common.store()) {
         Some(mut client) => client.call(Request::Enrol(enrol))?,
-        None => backend::accepted(desk::enrol(&common.open_hub()?, &enrol))?,
+        None => backend::accepted(desk::enrol(&common.open_hub(&Hearing::default())?, &enrol))?,
     };
     match response {
         Response::Enrolled(enrolled) if common.json => print::json(&enrolled),

@@ -21,12 +21,14 @@ use std::{
     process::ExitCode,
 };
 
+use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use earwitness::{
     answer::extractive::Extractive,
     describe,
     hub::{Hub, HubOptions},
     paths,
+    transcribe::LiveOptions,
 };
 use earwitness_models::manifest::Kind;
 use jiff::tz::TimeZone;
@@ -101,19 +103,45 @@ impl Common {
     }
 
     /// Loads the models and opens the store, whose folder is made if need be.
-    fn open_hub(&self) -> anyhow::Result<Hub> {
+    fn open_hub(&self, hearing: &Hearing) -> anyhow::Result<Hub> {
         let store = self.store();
         backend::make_folder(&store)?;
         let answerer = Box::new(Extractive::new(TimeZone::system()));
-        Ok(Hub::open(
-            &self.packs(),
-            &store,
-            answerer,
-            HubOptions {
-                voiceprint: self.voiceprint.clone(),
-                ..HubOptions::default()
-            },
-        )?)
+        let options = HubOptions {
+            voiceprint: self.voiceprint.clone(),
+            ..hearing.options()?
+        };
+        Ok(Hub::open(&self.packs(), &store, answerer, options)?)
+    }
+}
+
+/// How words are recognised.
+#[derive(Args, Default)]
+struct Hearing {
+    /// Show words while they are spoken
+    #[arg(long)]
+    partials: bool,
+    /// Names and places that are spoken of here, one a line, so that they are
+    /// recognised more readily; the names of speakers are known already
+    #[arg(long, env = "EARWITNESS_LEXICON", value_name = "FILE")]
+    lexicon: Option<PathBuf>,
+}
+
+impl Hearing {
+    fn options(&self) -> anyhow::Result<HubOptions> {
+        let household = match &self.lexicon {
+            None => Vec::new(),
+            Some(path) => std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the lexicon {}", path.display()))?
+                .lines()
+                .map(str::to_owned)
+                .collect(),
+        };
+        Ok(HubOptions {
+            partials: self.partials.then(LiveOptions::default),
+            household,
+            ..HubOptions::default()
+        })
     }
 }
 

@@ -148,15 +148,7 @@ impl Hub {
             cut_search_ms: LONGEST_PIECE_MS / 2,
             ..self.options.segment
         };
-        let mut segmenter = Segmenter::new(self.detector()?, options);
-        let mut segments = Vec::new();
-        let mut collect = |segment| -> Result<(), HubError> {
-            segments.push(segment);
-            Ok(())
-        };
-        segmenter.push(recording, &mut collect)?;
-        segmenter.finish(&mut collect)?;
-        Ok(segments)
+        Ok(Segmenter::new(self.detector()?, options).all(recording)?)
     }
 
     /// What the voice of that name becomes. Names whoever the voice belongs to, if

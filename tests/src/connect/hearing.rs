@@ -7,9 +7,10 @@ use earwitness::{
     attribute::Quality,
     capture::{SAMPLE_RATE_HZ, decode},
     segment::{Segment, SegmentOptions, Segmenter, SpeechScorer},
+    transcribe::{Live, LiveOptions, Shown},
 };
 use earwitness_models::{
-    asr::Recognizer,
+    asr::{AsrError, Recognizer},
     vad::{SpeechDetector, VadError},
     voiceprint::{VoiceprintEncoder, VoiceprintError},
 };
@@ -17,6 +18,7 @@ use earwitness_models::{
 use crate::{
     asr,
     episodes::{Episode, Turn},
+    noisy::Surroundings,
     speakers::Heard,
 };
 
@@ -85,39 +87,86 @@ impl Ear {
 
     fn speech(&mut self, samples: &[f32]) -> Result<Option<Segment>> {
         self.detector.reset();
-        let mut segmenter = Segmenter::new(Lent(&mut self.detector), WHOLE_TURN);
-        let mut speech = None;
-        let mut keep = |segment| -> Result<(), VadError> {
-            speech = Some(segment);
-            Ok(())
-        };
-        segmenter.push(samples, &mut keep)?;
-        segmenter.finish(&mut keep)?;
-        Ok(speech)
+        let segmenter = Segmenter::new(Lent(&mut self.detector), WHOLE_TURN);
+        Ok(segmenter.all(samples)?.pop())
     }
 }
 
-/// The words of a turn; `None` for a turn without a recording.
+/// How words are recognised.
+#[derive(Default)]
+pub struct Hearing {
+    /// How they are shown while they are spoken; at the end only, if it is not
+    /// said.
+    pub partials: Option<LiveOptions>,
+    /// Where they are spoken; where they were recorded, if it is not said.
+    pub place: Option<Surroundings>,
+}
+
+/// The words of a turn as the hub hears them. `None` for a turn without a
+/// recording.
 pub fn recognize(
     recognizer: &mut dyn Recognizer,
+    hearing: &Hearing,
     episode: &Episode,
     turn: &Turn,
 ) -> Result<Option<asr::Heard>> {
-    let Some(samples) = samples(episode, turn)? else {
+    let Some(mut samples) = samples(episode, turn)? else {
         return Ok(None);
     };
+    if let Some(place) = &hearing.place {
+        let turns = episode.sessions.iter().flat_map(|session| &session.turns);
+        let index = turns.take_while(|other| other.id != turn.id).count();
+        samples = place.around(index, &samples);
+    }
+    listen(recognizer, hearing.partials, &samples)
+        .map(Some)
+        .with_context(|| format!("turn {}", turn.id))
+}
+
+fn listen(
+    recognizer: &mut dyn Recognizer,
+    partials: Option<LiveOptions>,
+    samples: &[f32],
+) -> Result<asr::Heard, AsrError> {
+    let mut heard = asr::Heard {
+        audio_ms: milliseconds(samples),
+        ..asr::Heard::default()
+    };
+    let mut live = partials.map(Live::new);
+    for end in (0..samples.len()).step_by(SpeechDetector::WINDOW) {
+        let Some(live) = &mut live else { break };
+        let start = Instant::now();
+        let shown = live.look(&samples[..end], |known, sound| {
+            recognizer.transcribe_after(known, sound)
+        })?;
+        let wall_ms = elapsed_ms(start);
+        heard.wall_ms += wall_ms;
+        if shown.is_some_and(|shown| *shown != Shown::default()) {
+            let first = milliseconds(&samples[..end]) + wall_ms;
+            heard.first_partial_ms.get_or_insert(first);
+        }
+    }
+    let known = live.map_or(Vec::new(), |mut live| live.end(samples.len()));
     let start = Instant::now();
-    let transcript = recognizer
-        .transcribe(&samples)
-        .with_context(|| format!("turn {}", turn.id))?;
-    let wall_ms = start.elapsed().as_secs_f64() * 1e3;
-    Ok(Some(asr::Heard {
-        text: transcript.text,
-        audio_ms: milliseconds(&samples),
-        wall_ms,
-        first_partial_ms: None,
-        final_ms: wall_ms,
-    }))
+    heard.text = recognizer.transcribe_after(&known, samples)?.text;
+    heard.final_ms = elapsed_ms(start);
+    heard.wall_ms += heard.final_ms;
+    Ok(heard)
+}
+
+fn elapsed_ms(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+/// The recordings of all turns.
+pub fn recordings(episodes: &[Episode]) -> Result<Vec<Vec<f32>>> {
+    let mut recordings = Vec::new();
+    for episode in episodes {
+        for turn in episode.sessions.iter().flat_map(|session| &session.turns) {
+            recordings.extend(samples(episode, turn)?);
+        }
+    }
+    Ok(recordings)
 }
 
 fn samples(episode: &Episode, turn: &Turn) -> Result<Option<Vec<f32>>> {

@@ -9,6 +9,7 @@ mod demo;
 mod ghosts;
 mod output;
 mod retrieval;
+mod soak;
 mod speakers;
 
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ struct Harness {
 enum Command {
     /// A household's three sessions through the real program
     Demo(demo::Arguments),
+    /// Hours of speech, noise and silence: nothing grows, no word is made up
+    Soak(soak::Arguments),
     /// Evaluates one part of the system on a data set
     #[command(subcommand)]
     Eval(Eval),
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     let outcome = match Harness::parse().command {
         Command::Demo(arguments) => arguments.run(),
         Command::Bench(arguments) => arguments.run(),
+        Command::Soak(arguments) => arguments.run(),
         Command::Eval(Eval::Speakers(arguments)) => arguments.run(),
         Command::Eval(Eval::Ghosts(arguments)) => arguments.run(),
         Command::Eval(Eval::Asr(arguments)) => arguments.run(),
