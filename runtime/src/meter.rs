@@ -88,9 +88,14 @@ impl Meter {
 }
 
 impl Serialize for Meter {
-    /// `{"segment": {"audio_s": ..., "wall_s": ..., "rtf": ...}, ...}`
+    /// `{"segment": {"audio_s": ..., "wall_s": ..., "rtf": ...}, ...}`, without the
+    /// stages that had no sound.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(Stage::ALL.map(|stage| (stage.name(), self.stage(stage))))
+        let entries = Stage::ALL.map(|stage| (stage.name(), self.stage(stage)));
+        let at_work = entries
+            .into_iter()
+            .filter(|(_, time)| !time.audio.is_zero());
+        serializer.collect_map(at_work)
     }
 }
 

@@ -75,12 +75,7 @@ impl Hub {
 
     fn speaking(&self, by: By<'_>) -> Result<Speaking, StorageError> {
         Ok(match by {
-            By::Voice(voiceprint, speech_ms) => attribute(
-                &self.store.voices()?,
-                voiceprint,
-                speech_ms,
-                &self.attribute,
-            ),
+            By::Voice(turn) => attribute(&self.store.voices()?, &turn, &self.attribute),
             By::Speaker(id) => Speaking::Known {
                 id,
                 score: 1.0,

@@ -6,6 +6,9 @@
 //! reaches the maximum is cut where speech is least likely, and what follows the
 //! cut opens the next one, so no sample between first and last speech is lost.
 //!
+//! In noise the score flickers, and soft beginnings and ends drown: there the
+//! hangover and the margins are longer by half.
+//!
 //! Everything is counted in samples from the start of the stream, so segments
 //! do not depend on how the stream was cut into chunks, and neither does what is
 //! seen of one while it grows. Memory is bounded by the maximum length and the
@@ -19,6 +22,12 @@ use crate::capture::{SAMPLE_RATE_HZ, samples_to_ms};
 
 /// Samples scored at a time.
 const WINDOW: usize = SpeechDetector::WINDOW;
+
+/// Speech that is less than this many times stronger than the background (15 dB)
+/// is speech in noise.
+const CLEAR: f32 = 31.6;
+/// Weight of the newest window in the mean powers.
+const NEWEST: f32 = 0.05;
 
 /// How speech is cut out of the stream; lengths in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +132,15 @@ pub struct Segmenter<S> {
     seen: u64,
     before: VecDeque<f32>,
     open: Option<Open>,
+    surroundings: Surroundings,
+}
+
+/// How loud it is with and without speech: mean powers of windows; 0 before the
+/// first.
+#[derive(Default)]
+struct Surroundings {
+    speech: f32,
+    background: f32,
 }
 
 /// The options in whole windows.
@@ -157,6 +175,7 @@ impl<S: SpeechScorer> Segmenter<S> {
             seen: 0,
             before: VecDeque::new(),
             open: None,
+            surroundings: Surroundings::default(),
         }
     }
 
@@ -189,7 +208,7 @@ impl<S: SpeechScorer> Segmenter<S> {
             self.seen -= (WINDOW - tail) as u64;
         }
         let end = self.seen;
-        let margin = self.windows.margin * WINDOW;
+        let margin = self.margin();
         if let Some(mut open) = self.open.take() {
             open.samples.truncate((end - open.start) as usize);
             segments.extend(open.close(&self.windows, margin, end));
@@ -219,10 +238,12 @@ impl<S: SpeechScorer> Segmenter<S> {
 
     fn window(&mut self) -> Result<Option<Event>, S::Error> {
         let score = self.scorer.score(&self.pending)?;
+        self.surroundings.hear(&self.pending, score, &self.windows);
         let start = self.seen;
         self.seen += WINDOW as u64;
         if self.open.is_none() && score >= self.windows.open_above {
-            self.open = Some(Open::new(start, &mut self.before, &self.windows));
+            let margin = self.margin();
+            self.open = Some(Open::new(start, &mut self.before, margin));
         }
         let event = match &mut self.open {
             Some(open) => {
@@ -241,17 +262,22 @@ impl<S: SpeechScorer> Segmenter<S> {
     /// Keeps the newest silence as pre-roll of the next segment.
     fn remember(&mut self) {
         self.before.extend(&self.pending);
-        let keep = self.windows.margin * WINDOW;
+        let keep = longer(self.windows.margin) * WINDOW;
         let excess = self.before.len().saturating_sub(keep);
         self.before.drain(..excess);
     }
 
+    /// Samples kept before and after speech.
+    fn margin(&self) -> usize {
+        self.surroundings.extended(self.windows.margin) * WINDOW
+    }
+
     fn close_or_cut(&mut self) -> Event {
-        let margin = self.windows.margin * WINDOW;
+        let margin = self.margin();
         let Some(mut open) = self.open.take() else {
             return Event::Dropped;
         };
-        if open.silence >= self.windows.hangover {
+        if open.silence >= self.surroundings.extended(self.windows.hangover) {
             // What lies behind the margin may be the pre-roll of the next one.
             let unused = (open.silence * WINDOW).saturating_sub(margin);
             let behind = open.samples.len() - unused;
@@ -267,9 +293,41 @@ impl<S: SpeechScorer> Segmenter<S> {
     }
 }
 
+impl Surroundings {
+    fn hear(&mut self, window: &[f32], score: f32, windows: &Windows) {
+        let mean = if score >= windows.open_above {
+            &mut self.speech
+        } else if score < windows.close_below {
+            &mut self.background
+        } else {
+            return;
+        };
+        let power = window.iter().map(|sample| sample * sample).sum::<f32>() / WINDOW as f32;
+        *mean = if *mean > 0.0 {
+            *mean + NEWEST * (power - *mean)
+        } else {
+            power
+        };
+    }
+
+    /// A number of windows as it is here: longer in noise.
+    fn extended(&self, windows: usize) -> usize {
+        if self.speech < CLEAR * self.background {
+            longer(windows)
+        } else {
+            windows
+        }
+    }
+}
+
+/// Longer by half.
+fn longer(windows: usize) -> usize {
+    windows + windows / 2
+}
+
 impl Open {
-    fn new(start: u64, before: &mut VecDeque<f32>, windows: &Windows) -> Self {
-        let excess = before.len().saturating_sub(windows.margin * WINDOW);
+    fn new(start: u64, before: &mut VecDeque<f32>, margin: usize) -> Self {
+        let excess = before.len().saturating_sub(margin);
         let samples: Vec<f32> = before.drain(..).skip(excess).collect();
         Self {
             start: start - samples.len() as u64,

@@ -109,6 +109,16 @@ fn a_short_pause_does_not_end_a_segment_and_a_long_one_does() {
 }
 
 #[test]
+fn in_noise_a_pause_may_be_longer_and_margins_are_wider() {
+    let turns = [(0.3, 30), (0.9, 30), (0.3, 14), (0.9, 30), (0.3, 40)];
+    let found = whole(&sound(&turns));
+    assert_eq!(found.len(), 1);
+    let margin = 7 * WINDOW as u64;
+    assert_eq!(found[0].start, 30 * WINDOW as u64 - margin);
+    assert_eq!(found[0].samples.len(), 74 * WINDOW + 2 * margin as usize);
+}
+
+#[test]
 fn endless_speech_is_cut_at_its_quietest_window_and_nothing_is_lost() {
     let max = SegmentOptions::default().max_ms as usize / 32;
     let quiet_at = max - 50;

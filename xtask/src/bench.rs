@@ -27,6 +27,8 @@ pub struct Args {
 enum Name {
     /// Voiceprints of 3 s, beside onnxruntime
     Voiceprint,
+    /// Words, beside the recognizers of EARWITNESS_PEERS
+    Asr,
 }
 
 pub fn run_all(args: &Args) -> Result<()> {
@@ -41,6 +43,7 @@ pub fn run_all(args: &Args) -> Result<()> {
 fn bench(name: Name, rest: &[OsString]) -> Result<()> {
     let mut command = match name {
         Name::Voiceprint => harness("voiceprint")?,
+        Name::Asr => harness("asr")?,
     };
     run(command.args(rest))
 }

@@ -1,5 +1,6 @@
 //! `bench`: how fast a part is, beside a peer or a floor measured in the same run.
 
+mod asr;
 mod voiceprint;
 
 use std::{
@@ -26,6 +27,10 @@ pub struct Arguments {
     /// A Python that has onnxruntime, for the peers [default: none are measured]
     #[arg(long, env = "EARWITNESS_PYTHON", value_name = "FILE")]
     python: Option<PathBuf>,
+    /// A Python that has other recognizers, as `tests/recipes/peers.txt` lists them
+    /// [default: none are measured]
+    #[arg(long, env = "EARWITNESS_PEERS", value_name = "FILE")]
+    peers: Option<PathBuf>,
     #[command(flatten)]
     packs: Packs,
 }
@@ -34,6 +39,8 @@ pub struct Arguments {
 enum Name {
     /// The voiceprint of 3 s of sound, for each voiceprint pack
     Voiceprint,
+    /// Recognising words
+    Asr,
 }
 
 /// One thing measured.
@@ -105,6 +112,10 @@ impl Arguments {
             Name::Voiceprint => (
                 "bench voiceprint",
                 voiceprint::run(&self.packs.dir(), self.python.as_deref())?,
+            ),
+            Name::Asr => (
+                "bench asr",
+                asr::run(&self.packs.dir(), self.peers.as_deref())?,
             ),
         };
         let rows: Vec<_> = series.iter().map(Series::row).collect();
