@@ -91,6 +91,9 @@ fn try_answer(store: &Store, request: Request) -> Result<Response, Box<dyn std::
         Request::SplitSpeaker { speaker, records } => {
             Response::Speaker(store.split(speaker, &records)?)
         }
+        Request::SetConsent { speaker, consent } => {
+            Response::Identity(store.set_consent(speaker, consent)?)
+        }
         Request::Enrol(_) | Request::EstimateVoices => failure(
             ErrorCode::BadRequest,
             &"this takes the models; ask a running daemon, or use the program itself",

@@ -17,6 +17,7 @@ use earwitness_api::{
     types::{Record, Session},
 };
 use earwitness_models::{asr, asr::AsrError, voiceprint::VoiceprintError};
+use earwitness_store::AppendError;
 
 use crate::{
     attribute::{self, Floor, Quality},
@@ -48,6 +49,8 @@ pub struct Account {
     pub records: u64,
     /// Segments in which no word was recognised.
     pub wordless: u64,
+    /// Turns dropped, since whoever spoke refused to be recorded.
+    pub refused: u64,
     /// Sound listened to.
     pub audio: Duration,
     /// Where the time went.
@@ -231,10 +234,19 @@ impl<'h> Listener<'h> {
             self.account.wordless += 1;
             return Ok(());
         }
-        let record = self.remember(segment, &voiceprint, &transcript)?;
-        self.account.records += 1;
-        tell(Told::Record(&record));
-        Ok(())
+        match self.remember(segment, &voiceprint, &transcript) {
+            Ok(record) => {
+                self.account.records += 1;
+                tell(Told::Record(&record));
+                Ok(())
+            }
+            Err(HubError::Append(AppendError::NoConsent(_))) => {
+                self.floor.pass(None, transcript.end_ms);
+                self.account.refused += 1;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn transcript(&self, segment: &Segment, words: asr::Transcript) -> Transcript {

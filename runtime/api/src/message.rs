@@ -12,8 +12,8 @@
 
 use crate::frame::{self, FrameError};
 use crate::types::{
-    Answer, Forgotten, Identity, Merge, Record, RecordFilter, RecordId, Selection, Session,
-    SessionId, Speaker, SpeakerId,
+    Answer, Consent, Forgotten, Identity, Merge, Record, RecordFilter, RecordId, Selection,
+    Session, SessionId, Speaker, SpeakerId,
 };
 use alloc::{boxed::Box, string::String, vec::Vec};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -147,6 +147,14 @@ pub enum Request {
     /// Remember what somebody else has transcribed. Answered by
     /// [`Response::Record`].
     Write(Box<Write>),
+    /// Write down what a person agreed to; a refusal forgets what they said at
+    /// once. Answered by [`Response::Identity`].
+    SetConsent {
+        /// Who.
+        speaker: SpeakerId,
+        /// What they agreed to.
+        consent: Consent,
+    },
 }
 
 /// A voice to be learned.
@@ -291,7 +299,7 @@ pub enum Response {
     Identities(Vec<Identity>),
     /// To [`Request::ListMerges`], in the order in which they were made.
     Merges(Vec<Merge>),
-    /// To [`Request::MergeSpeakers`].
+    /// To [`Request::MergeSpeakers`] and [`Request::SetConsent`].
     Identity(Identity),
     /// To [`Request::UndoMerge`].
     Merge(Merge),

@@ -11,9 +11,9 @@ use earwitness_api::message::{
     SpeakerRef, SpokenWord, Status, Transcript, VoiceEstimate, Write,
 };
 use earwitness_api::types::{
-    Answer, AskTimings, Attachment, Attribution, Evidence, Forgotten, Identity, Merge, MergeReason,
-    PartialScores, Record, RecordFilter, RecordId, Selection, Session, SessionId, Speaker,
-    SpeakerId,
+    Answer, AskTimings, Attachment, Attribution, Consent, Evidence, Forgotten, Identity, Merge,
+    MergeReason, PartialScores, Record, RecordFilter, RecordId, Selection, Session, SessionId,
+    Speaker, SpeakerId,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::collections::BTreeMap;
@@ -181,6 +181,13 @@ fn requests() -> Vec<(&'static str, Request)> {
         ("request.estimate_voices", Request::EstimateVoices),
         ("request.follow", Request::Follow),
         ("request.write", Request::Write(Box::new(write))),
+        (
+            "request.set_consent",
+            Request::SetConsent {
+                speaker: SpeakerId(7),
+                consent: Consent::Refused,
+            },
+        ),
     ]
 }
 
@@ -189,6 +196,7 @@ fn identity() -> Identity {
         speaker: speaker(),
         members: vec![SpeakerId(7), SpeakerId(9)],
         enrolled: true,
+        consent: Consent::Given,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use earwitness_api::types::Consent;
+
 use super::*;
 
 const OPTIONS: AttributeOptions = AttributeOptions {
@@ -33,6 +35,7 @@ fn voice(speaker: u32, identity: u32, degrees: f32) -> Voice {
         speech_ms: 3000,
         turns: 2,
         enrolled: false,
+        consent: Consent::default(),
     }
 }
 

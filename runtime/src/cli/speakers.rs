@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use earwitness_api::{
     message::{Request, Response},
-    types::{Identity, Merge, RecordId, Selection, Speaker, SpeakerId},
+    types::{Consent, Identity, Merge, RecordId, Selection, Speaker, SpeakerId},
 };
 use serde::Serialize;
 
@@ -52,11 +52,42 @@ pub(super) enum Command {
         #[arg(long, value_name = "RECORD", num_args = 1..)]
         records: Vec<u64>,
     },
+    /// Write down what a person agreed to; a refusal deletes what they said at once
+    Consent {
+        /// The speaker's number or name
+        speaker: String,
+        /// What they agreed to
+        consent: Agreed,
+    },
     /// Delete a person: everything they said, their voice and their name
     Forget {
         /// The speaker's number or name
         speaker: String,
     },
+}
+
+/// [`Consent`] on the command line.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(super) enum Agreed {
+    /// Nobody asked them
+    Unknown,
+    /// They are here for a while: their words are kept for a day
+    Guest,
+    /// They agreed to be remembered
+    Given,
+    /// They refused: nothing of what they say is kept
+    Refused,
+}
+
+impl From<Agreed> for Consent {
+    fn from(agreed: Agreed) -> Self {
+        match agreed {
+            Agreed::Unknown => Self::Unknown,
+            Agreed::Guest => Self::Guest,
+            Agreed::Given => Self::Given,
+            Agreed::Refused => Self::Refused,
+        }
+    }
 }
 
 pub(super) fn run(common: &Common, command: &Command) -> anyhow::Result<()> {
@@ -104,6 +135,13 @@ pub(super) fn run(common: &Common, command: &Command) -> anyhow::Result<()> {
             };
             show_changed(common, &mut backend, request)
         }
+        Command::Consent { speaker, consent } => {
+            let request = Request::SetConsent {
+                speaker: find(speaker)?,
+                consent: (*consent).into(),
+            };
+            show_changed(common, &mut backend, request)
+        }
         Command::Forget { speaker } => {
             let speaker = find(speaker)?;
             super::memory::forget(common, &mut backend, Selection::Speaker(speaker))
@@ -130,6 +168,7 @@ fn show_changed(common: &Common, backend: &mut Backend, request: Request) -> any
                 members: vec![speaker.id],
                 speaker,
                 enrolled: false,
+                consent: Consent::default(),
             },
         ),
         other => backend::unexpected(&other),
@@ -143,6 +182,7 @@ struct Listed<'i> {
     speaker: &'i Speaker,
     members: &'i [SpeakerId],
     enrolled: bool,
+    consent: Consent,
 }
 
 pub(super) fn show(common: &Common, identity: &Identity) -> anyhow::Result<()> {
@@ -150,12 +190,14 @@ pub(super) fn show(common: &Common, identity: &Identity) -> anyhow::Result<()> {
         speaker,
         members,
         enrolled,
+        consent,
     } = identity;
     if common.json {
         return print::json(&Listed {
             speaker,
             members,
             enrolled: *enrolled,
+            consent: *consent,
         });
     }
     let others: Vec<String> = members
@@ -177,6 +219,12 @@ pub(super) fn show(common: &Common, identity: &Identity) -> anyhow::Result<()> {
     if *enrolled {
         line += "  enrolled";
     }
+    line += match consent {
+        Consent::Unknown => "",
+        Consent::Guest => "  guest",
+        Consent::Given => "  agreed",
+        Consent::Refused => "  refused",
+    };
     if !others.is_empty() {
         line += &format!("  with voice {}", others.join(", "));
     }

@@ -4,7 +4,7 @@ use earwitness::attribute::{
     AttributeOptions, Floor, Turn, attribute,
     reconcile::{Apart, ReconcileOptions, Utterance, reconcile},
 };
-use earwitness_api::types::{SessionId, SpeakerId};
+use earwitness_api::types::{Consent, SessionId, SpeakerId};
 use earwitness_store::{Learned, Speaking, VOICEPRINTS_PER_SPEAKER, Voice};
 
 use crate::speakers::{Attributor, HeardTurn};
@@ -41,6 +41,7 @@ impl Tracker {
             speech_ms: 0,
             turns: 0,
             enrolled: false,
+            consent: Consent::default(),
         });
         self.kept.push(Vec::new());
         speaker
