@@ -63,12 +63,7 @@ impl Case {
             let mut hits: Vec<_> = (0..self.scales.len())
                 .map(|row| self.hit(row, query))
                 .collect();
-            hits.sort_by(|a, b| {
-                b.score
-                    .partial_cmp(&a.score)
-                    .unwrap()
-                    .then(a.row.cmp(&b.row))
-            });
+            hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.row.cmp(&b.row)));
             hits.truncate(self.k);
             hits
         };

@@ -27,6 +27,11 @@ impl KeyLayout {
         self.ends()[2]
     }
 
+    /// Sizes of the three blocks, in their order within a key.
+    pub(crate) fn sizes(&self) -> [usize; 3] {
+        [self.semantic, self.speaker, self.temporal].map(usize::from)
+    }
+
     /// Where the three blocks end within a key.
     pub(crate) fn ends(&self) -> [usize; 3] {
         let semantic = usize::from(self.semantic);

@@ -7,9 +7,8 @@
 use crate::key::{Key, KeyError, KeyLayout};
 use crate::turn::KeyBytes;
 use earwitness_api::types::{PartialScores, RecordId};
-use earwitness_dsp::dot::dot_i8;
-use std::cmp::Ordering;
-use std::collections::{BTreeSet, BinaryHeap};
+use earwitness_dsp::scan::{self, Hit, Scanner, TopK};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Keys a page holds; with 582 values a key a page has about 75 KB.
@@ -44,7 +43,8 @@ pub enum QueryError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     key: Key,
-    layout: KeyLayout,
+    /// The values of the key's blocks, one after another.
+    values: Vec<i8>,
     /// Weight times scale of the semantic, speaker and temporal block.
     factors: [f32; 3],
 }
@@ -52,7 +52,7 @@ pub struct Query {
 impl Query {
     /// Checks and combines the two.
     pub fn new(key: Key, weights: Weights) -> Result<Self, QueryError> {
-        let layout = key.check(None)?;
+        key.check(None)?;
         let weights = [weights.what, weights.who, weights.when];
         if let Some(weight) = weights.iter().find(|w| !(0.0..=MAX_WEIGHT).contains(*w)) {
             return Err(QueryError::Weight(*weight));
@@ -60,8 +60,8 @@ impl Query {
         let scales = key.scales();
         Ok(Self {
             factors: [0, 1, 2].map(|block| weights[block] * scales[block]),
+            values: key.blocks().map(|block| block.values.as_slice()).concat(),
             key,
-            layout,
         })
     }
 }
@@ -193,16 +193,25 @@ impl KeyTable {
             return Ok(Vec::new());
         };
         query.key.check(Some(layout))?;
-        let mut best = BinaryHeap::with_capacity(k.min(self.len) + 1);
-        for page in &self.pages {
-            for row in 0..page.ids.len() {
-                best.push(Ranked(page.score(row, query)));
-                if best.len() > k {
-                    best.pop();
-                }
-            }
+        let scanner = Scanner::new(layout.sizes());
+        let mut slots = vec![Hit::NONE; k.min(self.len)];
+        let mut best = [TopK::new(&mut slots)];
+        let asked = [scan::Query {
+            factors: query.factors,
+            values: &query.values,
+        }];
+        for (number, page) in self.pages.iter().enumerate() {
+            scanner.scan(&page.to_scan(number), &asked, &mut best);
         }
-        Ok(best.into_sorted_vec().into_iter().map(|r| r.0).collect())
+        Ok(best[0].hits().iter().map(|hit| self.scored(hit)).collect())
+    }
+
+    fn scored(&self, hit: &Hit<3>) -> Scored {
+        let [what, who, when] = hit.parts;
+        Scored {
+            id: self.pages[hit.row / PAGE_ROWS].ids[hit.row % PAGE_ROWS],
+            scores: PartialScores { who, what, when },
+        }
     }
 }
 
@@ -232,61 +241,16 @@ impl Page {
         kept
     }
 
-    fn score(&self, row: usize, query: &Query) -> Scored {
-        let stride = query.layout.values();
-        let values = &self.values[row * stride..(row + 1) * stride];
-        let scales = &self.scales[row];
-        let [semantic, speaker, temporal] = query.layout.ends();
-        let part = |block: usize, values: &[i8], asked: &[i8]| {
-            let factor = query.factors[block] * scales[block];
-            if factor == 0.0 {
-                return 0.0;
-            }
-            factor * dot_i8(values, asked) as f32
-        };
-        let key = &query.key;
-        Scored {
-            id: self.ids[row],
-            scores: PartialScores {
-                what: part(0, &values[..semantic], &key.semantic.values),
-                who: part(1, &values[semantic..speaker], &key.speaker.values),
-                when: part(2, &values[speaker..temporal], &key.temporal.values),
-            },
+    /// The page as the kernels see it. Rows are numbered as if every page before
+    /// were full.
+    fn to_scan(&self, number: usize) -> scan::Page<'_, 3> {
+        scan::Page {
+            first_row: number * PAGE_ROWS,
+            scales: &self.scales,
+            values: &self.values,
         }
     }
 }
-
-/// Ordered so that the best is the smallest and the heap's top is the worst.
-#[derive(Debug)]
-struct Ranked(Scored);
-
-impl Ranked {
-    /// The total score; adding 0 makes 0 and -0 the same.
-    fn total(&self) -> f32 {
-        self.0.scores.total() + 0.0
-    }
-}
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_score = other.total().total_cmp(&self.total());
-        by_score.then(self.0.id.cmp(&other.0.id))
-    }
-}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Ranked {}
 
 #[cfg(test)]
 mod tests {

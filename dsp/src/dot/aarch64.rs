@@ -8,7 +8,7 @@ use core::arch::{aarch64::*, asm};
 
 use super::{
     plain,
-    rows::{Operands, RowDots},
+    rows::{Cut, Operands, RowDots, vectors},
 };
 
 /// Sixteen products at a time, widened to 16 bits and added in pairs.
@@ -54,39 +54,38 @@ pub(super) fn i8mm<const B: usize, const Q: usize>(
 #[inline]
 #[target_feature(enable = "neon")]
 fn dot_by<const Q: usize>(
-    row: &[i8],
-    queries: [&[i8]; Q],
+    row: &Cut<'_, 16>,
+    queries: &[Cut<'_, 16>; Q],
     multiply: impl Fn(int32x4_t, int8x16_t, int8x16_t) -> int32x4_t,
 ) -> [i32; Q] {
-    let (row, row_rest) = row.as_chunks();
-    let queries = queries.map(|query| query.as_chunks());
-    let chunks = queries.map(|(chunks, _)| &chunks[..row.len()]);
+    let vectors = vectors(row, queries);
     let mut sums = [vdupq_n_s32(0); Q];
-    for i in 0..row.len() {
-        let row = load(&row[i]);
+    for (i, vector) in row.vectors.iter().enumerate() {
+        let row = load(vector);
         for q in 0..Q {
-            sums[q] = multiply(sums[q], row, load(&chunks[q][i]));
+            sums[q] = multiply(sums[q], row, load(&vectors[q][i]));
         }
     }
     let mut dots = [0; Q];
     for q in 0..Q {
-        dots[q] = vaddvq_s32(sums[q]) + plain::dot_i8(row_rest, queries[q].1);
+        dots[q] = vaddvq_s32(sums[q]) + plain::dot_i8(row.rest, queries[q].rest);
     }
     dots
 }
 
 #[inline]
 #[target_feature(enable = "neon,dotprod,i8mm")]
-fn dot_two_rows<const Q: usize>(rows: [&[i8]; 2], queries: [&[i8]; Q]) -> [[i32; Q]; 2] {
-    let rows = rows.map(|row| row.as_chunks());
-    let queries = queries.map(|query| query.as_chunks());
-    let chunks = queries.map(|(chunks, _)| &chunks[..rows[0].0.len()]);
+fn dot_two_rows<const Q: usize>(
+    [a, b]: &[Cut<'_, 16>; 2],
+    queries: &[Cut<'_, 16>; Q],
+) -> [[i32; Q]; 2] {
+    let vectors = vectors(a, queries);
     // By pair of queries: row 0 with query 0 and 1, row 1 with query 0 and 1.
     let mut sums = [vdupq_n_s32(0); Q];
-    for (i, (a, b)) in rows[0].0.iter().zip(rows[1].0).enumerate() {
+    for (i, (a, b)) in a.vectors.iter().zip(b.vectors).enumerate() {
         let [low, high] = halves(a, b);
         for pair in 0..Q / 2 {
-            let [query_low, query_high] = halves(&chunks[2 * pair][i], &chunks[2 * pair + 1][i]);
+            let [query_low, query_high] = halves(&vectors[2 * pair][i], &vectors[2 * pair + 1][i]);
             sums[pair] = add_eights(sums[pair], low, query_low);
             sums[pair] = add_eights(sums[pair], high, query_high);
         }
@@ -96,8 +95,8 @@ fn dot_two_rows<const Q: usize>(rows: [&[i8]; 2], queries: [&[i8]; Q]) -> [[i32;
         let mut products = [0; 4];
         // SAFETY: four sums are written to an array of four.
         unsafe { vst1q_s32(products.as_mut_ptr(), sums[q / 2]) };
-        for r in 0..2 {
-            dots[r][q] = products[2 * r + q % 2] + plain::dot_i8(rows[r].1, queries[q].1);
+        for (r, row) in [a, b].into_iter().enumerate() {
+            dots[r][q] = products[2 * r + q % 2] + plain::dot_i8(row.rest, queries[q].rest);
         }
     }
     dots

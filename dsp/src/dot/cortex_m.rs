@@ -7,7 +7,7 @@ use core::arch::asm;
 
 use super::{
     plain,
-    rows::{Operands, RowDots},
+    rows::{Cut, Operands, RowDots, vectors},
 };
 
 /// Four products at a time, widened to 16 bits and added in pairs.
@@ -19,20 +19,18 @@ pub(super) fn smlad<const B: usize, const Q: usize>(
 }
 
 #[inline]
-fn dot_smlad<const Q: usize>(row: &[i8], queries: [&[i8]; Q]) -> [i32; Q] {
-    let (row, row_rest) = row.as_chunks();
-    let queries = queries.map(|query| query.as_chunks());
-    let chunks = queries.map(|(chunks, _)| &chunks[..row.len()]);
+fn dot_smlad<const Q: usize>(row: &Cut<'_, 4>, queries: &[Cut<'_, 4>; Q]) -> [i32; Q] {
+    let vectors = vectors(row, queries);
     let mut dots = [0; Q];
-    for i in 0..row.len() {
-        let row = widen(&row[i]);
+    for (i, vector) in row.vectors.iter().enumerate() {
+        let row = widen(vector);
         for q in 0..Q {
-            let query = widen(&chunks[q][i]);
+            let query = widen(&vectors[q][i]);
             dots[q] = add_two(add_two(dots[q], row[0], query[0]), row[1], query[1]);
         }
     }
     for q in 0..Q {
-        dots[q] += plain::dot_i8(row_rest, queries[q].1);
+        dots[q] += plain::dot_i8(row.rest, queries[q].rest);
     }
     dots
 }

@@ -2,7 +2,7 @@
 //! compiler can vectorise them. They assume vectors of one length; a longer
 //! one is cut.
 
-use super::rows::{Operands, RowDots};
+use super::rows::{Cut, Operands, RowDots};
 
 /// Lanes that an `f32` sum is spread over: two NEON or one AVX register.
 const LANES: usize = 8;
@@ -20,8 +20,13 @@ pub(super) fn each_row<const B: usize, const Q: usize>(
     operands: &Operands<'_, B, Q>,
     emit: impl FnMut(usize, RowDots<B, Q>),
 ) {
-    operands.each(
-        |_, [row], queries| [queries.map(|query| dot_i8(row, query))],
+    operands.each::<1, 1>(
+        |_, [row], queries| {
+            let dot = |query: Cut<'_, 1>| {
+                dot_i8(row.vectors.as_flattened(), query.vectors.as_flattened())
+            };
+            [queries.map(dot)]
+        },
         emit,
     );
 }

@@ -1,7 +1,5 @@
 //! What kernels have in common: the walk over rows, blocks and queries.
 
-use core::array;
-
 /// Dot products of one row, by query and block.
 pub(crate) type RowDots<const B: usize, const Q: usize> = [[i32; B]; Q];
 
@@ -50,28 +48,36 @@ impl<'a, const B: usize, const Q: usize> Operands<'a, B, Q> {
     /// Calls `emit` with each row's number and dot products.
     ///
     /// `dot` multiplies one block, given its number, of `R` rows with that of each
-    /// query. Where fewer rows are left, the last one stands in for the others.
+    /// query, all of one length and cut into vectors of `W` values. Where fewer rows
+    /// are left, the last one stands in for the others.
     // Inlined into every kernel, so that `dot` can be inlined here: a function
-    // with special instructions cannot be inlined into one without.
+    // with special instructions cannot be inlined into one without. Loops instead
+    // of `map`, which the compiler does not always see through.
     #[inline(always)]
-    pub(super) fn each<const R: usize>(
+    pub(super) fn each<const R: usize, const W: usize>(
         &self,
-        dot: impl Fn(usize, [&[i8]; R], [&[i8]; Q]) -> [[i32; Q]; R],
+        dot: impl Fn(usize, &[Cut<'_, W>; R], &[Cut<'_, W>; Q]) -> [[i32; Q]; R],
         mut emit: impl FnMut(usize, RowDots<B, Q>),
     ) {
         let stride: usize = self.sizes.iter().sum();
+        let queries = self.queries.map(|block| block.map(Cut::new));
         for first in (0..self.count).step_by(R) {
-            let mut rows: [&[i8]; R] = array::from_fn(|r| {
-                let row = (first + r).min(self.count - 1);
-                &self.rows[row * stride..][..stride]
-            });
+            let mut start = 0;
             let mut dots = [[[0; B]; Q]; R];
-            for (block, &size) in self.sizes.iter().enumerate() {
-                let values = split_off(&mut rows, size);
-                let products = dot(block, values, self.queries[block]);
-                for (r, q) in (0..R).flat_map(|r| (0..Q).map(move |q| (r, q))) {
-                    dots[r][q][block] = products[r][q];
+            for block in 0..B {
+                let size = self.sizes[block];
+                let mut rows = [Cut::EMPTY; R];
+                for (r, row) in rows.iter_mut().enumerate() {
+                    let row_start = (first + r).min(self.count - 1) * stride;
+                    *row = Cut::new(&self.rows[row_start + start..][..size]);
                 }
+                let products = dot(block, &rows, &queries[block]);
+                for r in 0..R {
+                    for q in 0..Q {
+                        dots[r][q][block] = products[r][q];
+                    }
+                }
+                start += size;
             }
             for (row, dots) in (first..self.count).zip(dots) {
                 emit(row, dots);
@@ -80,8 +86,40 @@ impl<'a, const B: usize, const Q: usize> Operands<'a, B, Q> {
     }
 }
 
-/// Cuts the first `size` values off each vector.
+/// Values cut into vectors of `W`, and fewer than `W` that are left.
+#[derive(Clone, Copy)]
+pub(super) struct Cut<'a, const W: usize> {
+    pub(super) vectors: &'a [[i8; W]],
+    pub(super) rest: &'a [i8],
+}
+
+impl<'a, const W: usize> Cut<'a, W> {
+    const EMPTY: Self = Self {
+        vectors: &[],
+        rest: &[],
+    };
+
+    #[inline(always)]
+    fn new(values: &'a [i8]) -> Self {
+        let (vectors, rest) = values.as_chunks();
+        Self { vectors, rest }
+    }
+}
+
+/// The vectors of each query: as many as a row has, known to the compiler.
 #[inline(always)]
+pub(super) fn vectors<'a, const W: usize, const Q: usize>(
+    row: &Cut<'_, W>,
+    queries: &[Cut<'a, W>; Q],
+) -> [&'a [[i8; W]]; Q] {
+    let mut vectors: [&[[i8; W]]; Q] = [&[]; Q];
+    for q in 0..Q {
+        vectors[q] = &queries[q].vectors[..row.vectors.len()];
+    }
+    vectors
+}
+
+/// Cuts the first `size` values off each vector.
 fn split_off<'a, const N: usize>(vectors: &mut [&'a [i8]; N], size: usize) -> [&'a [i8]; N] {
     vectors.each_mut().map(|vector| {
         let (front, rest) = vector.split_at(size);

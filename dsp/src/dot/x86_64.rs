@@ -5,7 +5,7 @@ use core::arch::x86_64::*;
 
 use super::{
     plain,
-    rows::{Operands, RowDots},
+    rows::{Cut, Operands, RowDots, vectors},
 };
 
 /// Sixteen products at a time, widened to 16 bits: exact for -128 too, where
@@ -20,25 +20,23 @@ pub(super) fn avx2<const B: usize, const Q: usize>(
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn dot_avx2<const Q: usize>(row: &[i8], queries: [&[i8]; Q]) -> [i32; Q] {
+fn dot_avx2<const Q: usize>(row: &Cut<'_, 16>, queries: &[Cut<'_, 16>; Q]) -> [i32; Q] {
     let load = |values: &[i8; 16]| {
         // SAFETY: sixteen bytes are read from an array of sixteen.
         _mm256_cvtepi8_epi16(unsafe { _mm_loadu_si128(values.as_ptr().cast()) })
     };
-    let (row, row_rest) = row.as_chunks();
-    let queries = queries.map(|query| query.as_chunks());
-    let chunks = queries.map(|(chunks, _)| &chunks[..row.len()]);
+    let vectors = vectors(row, queries);
     let mut sums = [_mm256_setzero_si256(); Q];
-    for i in 0..row.len() {
-        let row = load(&row[i]);
+    for (i, vector) in row.vectors.iter().enumerate() {
+        let row = load(vector);
         for q in 0..Q {
-            let products = _mm256_madd_epi16(row, load(&chunks[q][i]));
+            let products = _mm256_madd_epi16(row, load(&vectors[q][i]));
             sums[q] = _mm256_add_epi32(sums[q], products);
         }
     }
     let mut dots = [0; Q];
     for q in 0..Q {
-        dots[q] = add_lanes(sums[q]) + plain::dot_i8(row_rest, queries[q].1);
+        dots[q] = add_lanes(sums[q]) + plain::dot_i8(row.rest, queries[q].rest);
     }
     dots
 }
@@ -58,6 +56,11 @@ fn add_lanes(sum: __m256i) -> i32 {
 /// What makes a signed byte an unsigned one by flipping its sign bit.
 const OFFSET: i32 = 128;
 
+/// How far ahead memory is asked for. The processor does not guess the pattern of
+/// rows and blocks by itself: without, keys that come from memory take a quarter
+/// longer, and three quarters where they begin within a cache line (Zen 5).
+const PREFETCH_BYTES: usize = 4_608;
+
 /// 64 products at a time. The instruction takes the bytes of one side as
 /// unsigned: rows are shifted by [`OFFSET`], and its product with the query,
 /// the same for every row, is taken off again.
@@ -71,32 +74,36 @@ pub(super) fn avx512_vnni<const B: usize, const Q: usize>(
         .queries()
         .map(|block| block.map(|query| OFFSET * sum(query)));
     operands.each(
-        |block, [row], queries| [dot_vnni(row, queries, surplus[block])],
+        |block, [row], queries| [dot_vnni(row, queries, &surplus[block])],
         emit,
     );
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn dot_vnni<const Q: usize>(row: &[i8], queries: [&[i8]; Q], surplus: [i32; Q]) -> [i32; Q] {
+fn dot_vnni<const Q: usize>(
+    row: &Cut<'_, 64>,
+    queries: &[Cut<'_, 64>; Q],
+    surplus: &[i32; Q],
+) -> [i32; Q] {
     // SAFETY: 64 bytes are read from an array of 64.
     let load = |values: &[i8; 64]| unsafe { _mm512_loadu_si512(values.as_ptr().cast()) };
     let flip = _mm512_set1_epi8(i8::MIN);
-    let (row, row_rest) = row.as_chunks();
-    let queries = queries.map(|query| query.as_chunks());
-    let chunks = queries.map(|(chunks, _)| &chunks[..row.len()]);
+    let vectors = vectors(row, queries);
     let mut sums = [_mm512_setzero_si512(); Q];
-    for i in 0..row.len() {
-        let row = _mm512_xor_si512(load(&row[i]), flip);
+    for (i, vector) in row.vectors.iter().enumerate() {
+        let ahead = vector.as_ptr().wrapping_add(PREFETCH_BYTES);
+        _mm_prefetch::<_MM_HINT_T0>(ahead);
+        let row = _mm512_xor_si512(load(vector), flip);
         for q in 0..Q {
-            sums[q] = _mm512_dpbusd_epi32(sums[q], row, load(&chunks[q][i]));
+            sums[q] = _mm512_dpbusd_epi32(sums[q], row, load(&vectors[q][i]));
         }
     }
-    if !row_rest.is_empty() {
-        let row = _mm512_xor_si512(load_some(row_rest), flip);
+    if !row.rest.is_empty() {
+        let row = _mm512_xor_si512(load_some(row.rest), flip);
         for q in 0..Q {
             // The lanes beyond the rest hold a zero of the query.
-            sums[q] = _mm512_dpbusd_epi32(sums[q], row, load_some(queries[q].1));
+            sums[q] = _mm512_dpbusd_epi32(sums[q], row, load_some(queries[q].rest));
         }
     }
     let mut dots = [0; Q];
