@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::{
     models,
-    process::{Build, run},
+    process::{Build, cargo, run},
 };
 
 /// Options of `cargo xtask bench`.
@@ -29,6 +29,10 @@ enum Name {
     Voiceprint,
     /// Words, beside the recognizers of EARWITNESS_PEERS
     Asr,
+    /// Scoring of keys, beside the memory's bandwidth
+    Kernels,
+    /// The memory on disk, beside SQLite
+    Store,
 }
 
 pub fn run_all(args: &Args) -> Result<()> {
@@ -44,6 +48,8 @@ fn bench(name: Name, rest: &[OsString]) -> Result<()> {
     let mut command = match name {
         Name::Voiceprint => harness("voiceprint")?,
         Name::Asr => harness("asr")?,
+        Name::Kernels => of_crate("earwitness-dsp", "kernels"),
+        Name::Store => of_crate("earwitness-store", "store"),
     };
     run(command.args(rest))
 }
@@ -59,4 +65,11 @@ fn harness(name: &str) -> Result<Command> {
         .env("EARWITNESS_PACKS", packs)
         .env("EARWITNESS_PYTHON", python);
     Ok(harness)
+}
+
+/// A benchmark of one crate, which needs no models.
+fn of_crate(package: &str, name: &str) -> Command {
+    let mut bench = cargo();
+    bench.args(["bench", "--quiet", "-p", package, "--bench", name, "--"]);
+    bench
 }
