@@ -277,8 +277,8 @@ impl Twin {
         }
         self.apart.retain(|pair| !between(pair));
         self.merges.push((from, into));
-        let described = self.describe().into_iter();
-        let expected = described.filter(|one| one.speaker.id == into).next_back();
+        let mut described = self.describe().into_iter();
+        let expected = described.find(|one| one.speaker.id == into);
         assert_eq!(Some(result.unwrap()), expected);
     }
 

@@ -6,7 +6,7 @@
 //! | [`link`] | frames of one node, and what is missing between them |
 //! | [`clock`] | a node's clock in the hub's time: offset and drift |
 //! | [`timeline`] | the last two seconds of one node, and how loud it is over its noise |
-//! | [`array`] | several nodes on one time axis, and the best of them |
+//! | [`mod@array`] | several nodes on one time axis, and the best of them |
 //!
 //! Nothing here opens a port, reads a clock or starts a thread: bytes come with
 //! their time of arrival, so that everything can be replayed. Node counts, buffers
