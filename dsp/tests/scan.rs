@@ -1,5 +1,6 @@
 //! Key scanning: every kernel of this processor against scores and ranks worked
 //! out one by one.
+#![allow(clippy::unwrap_used)]
 
 mod scan_case;
 
