@@ -120,7 +120,9 @@ pub(crate) fn describe(root: SpeakerId, members: &[SpeakerRow]) -> Identity {
         speaker: Speaker {
             id: root,
             name: name(root, members).map(str::to_owned),
-            records: members.iter().map(|row| row.speaker.records).sum(),
+            records: members
+                .iter()
+                .fold(0, |sum, row| sum.saturating_add(row.speaker.records)),
             first_heard_unix_ms: first.unwrap_or(0),
             last_heard_unix_ms: last.unwrap_or(0),
         },

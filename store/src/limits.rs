@@ -167,12 +167,16 @@ fn oldest(
 
 /// Books records that were evicted.
 pub(crate) fn count_evicted(change: &Change<'_>, records: u64) -> Result<(), StorageError> {
-    count(change, |counters| counters.evicted += records)
+    count(change, |counters| {
+        counters.evicted = counters.evicted.saturating_add(records);
+    })
 }
 
 /// Books a voice for which there was no room.
 pub(crate) fn count_refused_voice(change: &Change<'_>) -> Result<(), StorageError> {
-    count(change, |counters| counters.refused_voices += 1)
+    count(change, |counters| {
+        counters.refused_voices = counters.refused_voices.saturating_add(1);
+    })
 }
 
 fn count(change: &Change<'_>, book: impl FnOnce(&mut Counters)) -> Result<(), StorageError> {

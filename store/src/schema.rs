@@ -229,7 +229,7 @@ pub(crate) fn next_id(
 ) -> Result<u32, StorageError> {
     let mut counters = counters(change)?;
     let last = kind(&mut counters);
-    *last += 1;
+    *last = last.checked_add(1).ok_or_else(used_up)?;
     let id = *last;
     put_meta(change, COUNTERS, &counters)?;
     Ok(id)
@@ -237,7 +237,12 @@ pub(crate) fn next_id(
 
 /// The id of the next record. It is taken by writing the record.
 pub(crate) fn next_record_id(change: &Change<'_>) -> Result<u64, StorageError> {
-    Ok(counters(change)?.record.max(last_record(change)?) + 1)
+    let last = counters(change)?.record.max(last_record(change)?);
+    last.checked_add(1).ok_or_else(used_up)
+}
+
+fn used_up() -> StorageError {
+    StorageError::Damaged("there is no id left to give out".into())
 }
 
 /// Writes down the last record id, before records are removed.

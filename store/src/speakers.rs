@@ -86,7 +86,7 @@ impl SpeakerRow {
             speaker.first_heard_unix_ms = record.unix_ms;
             speaker.last_heard_unix_ms = record.unix_ms;
         }
-        speaker.records += 1;
+        speaker.records = speaker.records.saturating_add(1);
         speaker.first_heard_unix_ms = speaker.first_heard_unix_ms.min(record.unix_ms);
         speaker.last_heard_unix_ms = speaker.last_heard_unix_ms.max(record.unix_ms);
     }

@@ -78,7 +78,7 @@ fn split(
         row.hear(record);
         turn.said.taught = turn.key.speaker.scale > 0.0;
         if turn.said.taught {
-            row.learn(record.end_ms - record.start_ms);
+            row.learn(record.end_ms.saturating_sub(record.start_ms));
         }
         put_turn(change, turn)?;
     }
@@ -112,7 +112,8 @@ fn their_turns(
 
 /// Something has to be split off, and something has to be left.
 fn check_rest(members: &[SpeakerRow], turns: &[Turn], from: SpeakerId) -> Result<(), SplitError> {
-    let all: u64 = members.iter().map(|row| row.speaker.records).sum();
+    let all = members.iter().map(|row| row.speaker.records);
+    let all = all.fold(0, u64::saturating_add);
     let is_kept = members.iter().any(SpeakerRow::is_kept_without_records);
     match turns.len() as u64 {
         0 => Err(SplitError::Nothing),

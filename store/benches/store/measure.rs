@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::peers::{PlainFile, Sqlite, key_bytes};
 use crate::workload::{key, text, turn};
 use earwitness_api::types::SessionId;
-use earwitness_store::{NewRecord, Query, Store, Weights};
+use earwitness_store::{Limits, MasterKey, NewRecord, Options, Query, Store, Weights};
 use serde_json::{Value, json};
 use std::fmt::{self, Display};
 use std::fs;
@@ -13,9 +13,35 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const SINGLE: u64 = 400;
-const GROUPED: u64 = 16_384;
-const GROUP: u64 = 64;
+/// Whether the store is sealed; SQLite is not, in either case.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Plain,
+    Sealed,
+}
+
+impl Form {
+    fn options(self) -> Options {
+        let sealed = self == Self::Sealed;
+        Options {
+            key: sealed.then(|| MasterKey::new([7; 32])),
+            limits: Limits {
+                records: 1_000_000,
+                disk_bytes: u64::MAX,
+                memory_bytes: u64::MAX,
+                ..Limits::default()
+            },
+            ..Options::default()
+        }
+    }
+
+    fn name(self, what: &str) -> String {
+        match self {
+            Self::Plain => what.to_owned(),
+            Self::Sealed => format!("sealed {what}"),
+        }
+    }
+}
 
 /// One cost: ours, SQLite's, and what cannot be gone below.
 pub struct Series {
@@ -46,7 +72,7 @@ impl Display for Series {
         let or_none = |value: Option<f64>| value.map_or("-".into(), |v| format!("{v:.2}"));
         write!(
             f,
-            "{:34} {:>10.2} {:12} sqlite {:>10}  floor {:>10}",
+            "{:40} {:>10.2} {:12} sqlite {:>10}  floor {:>10}",
             self.name,
             self.ours,
             self.unit,
@@ -57,16 +83,22 @@ impl Display for Series {
 }
 
 pub fn all(folder: &Path, small: bool) -> Outcome<Vec<Series>> {
-    let mut series = appends(folder, SINGLE, 1, "durable append")?;
-    series.extend(appends(folder, GROUPED, GROUP, "grouped append")?);
+    let (plain, sealed) = (Form::Plain, Form::Sealed);
+    let mut series = appends(folder, 400, 1, plain)?;
+    series.extend(appends(folder, 400, 1, sealed)?);
+    for group in [16, 64, 256] {
+        series.extend(appends(folder, 64 * group, group, plain)?);
+    }
+    series.extend(appends(folder, 64 * 256, 256, sealed)?);
     let sizes: &[u64] = if small {
         &[1000, 50_000]
     } else {
         &[1000, 50_000, 500_000]
     };
     for size in sizes {
-        series.extend(opening(folder, *size)?);
+        series.extend(opening(folder, *size, plain)?);
     }
+    series.extend(opening(folder, 50_000, sealed)?);
     series.extend(query_while_writing(folder)?);
     Ok(series)
 }
@@ -100,18 +132,19 @@ fn written() -> Outcome<u64> {
         .parse()?)
 }
 
-fn fill(path: &Path, count: u64, group: u64) -> Outcome<Store> {
-    let store = Store::open(path)?;
+fn fill(path: &Path, count: u64, form: Form) -> Outcome<Store> {
+    let store = Store::open_with(path, form.options())?;
     let session = store.begin_session("bench", 0)?.id;
-    for range in groups(count, group) {
+    for range in groups(count, 1024) {
         store.append_all(&turns(range, session))?;
     }
     Ok(store)
 }
 
-fn appends(folder: &Path, count: u64, group: u64, name: &str) -> Outcome<Vec<Series>> {
+fn appends(folder: &Path, count: u64, group: u64, form: Form) -> Outcome<Vec<Series>> {
+    let name = &form.name(&format!("append, {group} a transaction"));
     // In the middle of a life: with records to find a place after.
-    let store = fill(&folder.join(name), 2048, 1024)?;
+    let store = fill(&folder.join(name), 2048, form)?;
     let session = store.sessions()?[0].id;
     let batches: Vec<_> = groups(count, group)
         .map(|range| turns(range.start + 2048..range.end + 2048, session))
@@ -155,12 +188,13 @@ fn milliseconds(since: Instant) -> f64 {
 }
 
 /// Opening a store until its keys are ready, and what they take in memory.
-fn opening(folder: &Path, count: u64) -> Outcome<Vec<Series>> {
+fn opening(folder: &Path, count: u64, form: Form) -> Outcome<Vec<Series>> {
     let path = folder.join("opening");
-    drop(fill(&path, count, 1024)?);
+    drop(fill(&path, count, form)?);
     let started = Instant::now();
     let mut opened = None;
-    let resident = allocation_counter::measure(|| opened = Some(Store::open(&path)));
+    let resident =
+        allocation_counter::measure(|| opened = Some(Store::open_with(&path, form.options())));
     let ours = milliseconds(started);
     let store = opened.ok_or("not opened")??;
     let keys = store.keys().len();
@@ -186,7 +220,7 @@ fn opening(folder: &Path, count: u64) -> Outcome<Vec<Series>> {
         fs::remove_file(path)?;
     }
     let series = |what: &str, unit, ours, sqlite, floor| Series {
-        name: format!("{count} records: {what}"),
+        name: form.name(&format!("{count} records: {what}")),
         unit,
         ours,
         sqlite,
@@ -224,7 +258,7 @@ fn query_while_writing(folder: &Path) -> Outcome<Vec<Series>> {
             when: 0.0,
         },
     )?;
-    let store = fill(&folder.join("query"), KEYS, 1024)?;
+    let store = fill(&folder.join("query"), KEYS, Form::Plain)?;
     let session = store.sessions()?[0].id;
     let score = || store.keys().score_top_k(&query, 15);
     let best: Vec<i64> = score()?.iter().map(|scored| scored.id.0 as i64).collect();

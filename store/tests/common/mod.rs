@@ -47,11 +47,21 @@ impl MemoryMedium {
         *self.bytes.lock().unwrap() = Some(Arc::new(Mutex::new(content)));
     }
 
-    fn backend(&self, bytes: &Bytes) -> Box<dyn StorageBackend> {
-        Box::new(MemoryBackend {
+    /// The bytes for redb itself.
+    pub fn raw(&self) -> impl StorageBackend {
+        let bytes = self.bytes.lock().unwrap();
+        self.over(bytes.as_ref().unwrap())
+    }
+
+    fn over(&self, bytes: &Bytes) -> MemoryBackend {
+        MemoryBackend {
             bytes: Arc::clone(bytes),
             faults: Arc::clone(&self.faults),
-        })
+        }
+    }
+
+    fn backend(&self, bytes: &Bytes) -> Box<dyn StorageBackend> {
+        Box::new(self.over(bytes))
     }
 }
 
