@@ -1,7 +1,7 @@
 //! What a microphone node sends to its hub, and what it can be told.
 //!
 //! A node sends one [`NodeFrame`] for every block of 10 ms, framed as every other
-//! message ([`frame`](crate::frame)). Frames are numbered as they are made, also
+//! message ([`frame`]). Frames are numbered as they are made, also
 //! those that the node had to drop, so a hub knows a lost frame from silence that
 //! was not sent. Their time stamps count samples of the node's own clock from
 //! power-on: what is missing between two stamps was not recorded, or not sent.
