@@ -1,0 +1,99 @@
+"""Chooses the 8-bit ranges on real speech and writes `model_f32.onnx` and `model.onnx`."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+
+from . import features
+from .graph import Range, write
+from .model import Ecapa
+from .prepare import SAMPLE_RATE, Shard
+
+#: Shares of each utterance's values that a range may hold; the one with the best cosine is taken.
+COVERAGES = (1.0, 0.9999, 0.999)
+#: Windows to find ranges on, and as many others to choose the coverage by.
+CALIBRATION = 96
+
+
+def export(work: Path, per_channel: bool) -> None:
+    """Writes both models beside the student's checkpoint."""
+    student = Ecapa()
+    student.load_state_dict(torch.load(work / "student.pt")["student"])
+    student.eval()
+    shard = Shard.load(work / "speed-1.00.npz")
+    inputs = speech(shard, 2 * CALIBRATION)
+    watched = write(student, work / "model_f32.onnx")
+    plain = Model(work / "model_f32.onnx")
+    check(student, plain, inputs[:8])
+    spread = observe(work / "model_f32.onnx", watched, inputs[:CALIBRATION])
+    wanted = np.stack([plain(x) for x in inputs[CALIBRATION:]])
+    best = 0.0
+    for coverage, ranges in spread.items():
+        path = work / f"trial-{coverage}.onnx"
+        write(student, path, ranges, per_channel)
+        model = Model(path)
+        cosine = float(np.mean([np.dot(model(x), y) for x, y in zip(inputs[CALIBRATION:], wanted)]))
+        print(f"ranges over {coverage:.2%} of the values: cosine {cosine:.4f} to float, {path.stat().st_size} bytes")
+        if cosine > best:
+            best = cosine
+            path.replace(work / "model.onnx")
+        else:
+            path.unlink()
+
+
+class Model:
+    """An exported model; gives embeddings of length 1."""
+
+    def __init__(self, path: Path, threads: int = 1):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        self._session = onnxruntime.InferenceSession(path, options)
+
+    def __call__(self, fbank: np.ndarray) -> np.ndarray:
+        embedding = self._session.run(["embedding"], {"fbank": fbank})[0][0]
+        return embedding / np.linalg.norm(embedding)
+
+
+def speech(shard: Shard, count: int) -> list[np.ndarray]:
+    """Features [1, T, 80] of windows spread over all utterances."""
+    chosen = np.linspace(0, len(shard.starts) - 1, min(count, len(shard.starts))).astype(int)
+    # Neighbours are of one speaker: every second first, so that both halves hear everybody.
+    chosen = np.concatenate([chosen[::2], chosen[1::2]])
+    cut = lambda w: shard.utterance(shard.utterances[w])[shard.starts[w] : shard.starts[w] + 3 * SAMPLE_RATE]
+    return [features.fbank(torch.from_numpy(cut(w).astype(np.float32) / 32768)[None]).numpy() for w in chosen]
+
+
+def check(student: Ecapa, model: Model, inputs: list[np.ndarray]) -> None:
+    """Refuses a float graph that does not do what the student does."""
+    for x in inputs:
+        with torch.no_grad():
+            wanted = student(torch.from_numpy(x))[0].numpy()
+        if (cosine := np.dot(model(x), wanted / np.linalg.norm(wanted))) < 0.99999:
+            raise AssertionError(f"the exported graph strays from the student: cosine {cosine}")
+
+
+def observe(path: Path, watched: list[tuple[str, str]], inputs: list[np.ndarray]) -> dict[float, dict[str, Range]]:
+    """Runs the float graph and finds the range of each point for each coverage."""
+    model = onnx.load(path)
+    names = list(dict.fromkeys(tensor for _, tensor in watched))
+    known = {output.name for output in model.graph.output}
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in known)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    tails = np.array([[(1 - c) / 2, 1 - (1 - c) / 2] for c in COVERAGES])
+    seen = []
+    for x in inputs:
+        values = session.run(names, {"fbank": x})
+        seen.append([np.quantile(value, tails) for value in values])
+    # The mean over utterances, so that a single odd one does not coarsen all the others.
+    spread = dict(zip(names, np.mean(seen, axis=0)))
+    points = {point: [tensor for p, tensor in watched if p == point] for point, _ in watched}
+    return {
+        coverage: {
+            point: Range.of(min(spread[t][i][0] for t in tensors), max(spread[t][i][1] for t in tensors))
+            for point, tensors in points.items()
+        }
+        for i, coverage in enumerate(COVERAGES)
+    }
