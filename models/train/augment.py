@@ -9,6 +9,7 @@ import math
 
 import torch
 from recipes.common import SAMPLE_RATE
+from scipy.fft import next_fast_len
 from torch import Generator, Tensor
 
 #: Longest room response.
@@ -17,17 +18,25 @@ ROOM = SAMPLE_RATE // 2
 
 def augment(waves: Tensor, others: Tensor, generator: Generator) -> Tensor:
     """Clean waves [B, N] from -1 to 1 -> the same voices as they might be heard; `others` babble behind them."""
-    batch, length = waves.shape
-    draw = Draw(batch, generator)
-    size = 1 << (length + ROOM - 1).bit_length()
+    size = next_fast_len(waves.shape[1] + ROOM, real=True)
     spectrum = torch.fft.rfft(waves, size)
-    spectrum = torch.where(draw.chance(0.5), spectrum * torch.fft.rfft(rooms(draw), size), spectrum)
-    spectrum = spectrum * bands(draw, size)
-    waves = torch.fft.irfft(spectrum, size)[:, :length]
-    for noise, chance in ((coloured(draw, length), 0.6), (babble(others, draw), 0.25), (hum(draw, length), 0.1)):
-        waves = torch.where(draw.chance(chance), mix(waves, noise, draw.uniform(3, 30)), waves)
-    waves = torch.where(draw.chance(0.1), clip(waves, draw), waves)
-    return torch.where(draw.chance(0.1), companded(waves), waves)
+    for chance, filters in ((0.5, rooms), (0.7, tilts), (0.15, dull), (0.1, telephone)):
+        rows = chosen(len(waves), chance, generator)
+        spectrum[rows] *= filters(Draw(len(rows), generator), size)
+    waves = torch.fft.irfft(spectrum, size)[:, : waves.shape[1]].clone()
+    for chance, noise in ((0.6, coloured), (0.25, babble), (0.1, hum)):
+        rows = chosen(len(waves), chance, generator)
+        draw = Draw(len(rows), generator)
+        waves[rows] = mix(waves[rows], noise(draw, others), draw.uniform(3, 30))
+    for chance, damage in ((0.1, clip), (0.1, compand)):
+        rows = chosen(len(waves), chance, generator)
+        waves[rows] = damage(waves[rows], Draw(len(rows), generator))
+    return waves
+
+
+def chosen(batch: int, chance: float, generator: Generator) -> Tensor:
+    """The rows of a batch that something happens to."""
+    return torch.nonzero(torch.rand(batch, generator=generator) < chance)[:, 0]
 
 
 class Draw:
@@ -39,15 +48,12 @@ class Draw:
     def uniform(self, low: float, high: float) -> Tensor:
         return low + (high - low) * torch.rand(self.batch, 1, generator=self.generator)
 
-    def chance(self, probability: float) -> Tensor:
-        return torch.rand(self.batch, 1, generator=self.generator) < probability
-
     def normal(self, length: int) -> Tensor:
         return torch.randn(self.batch, length, generator=self.generator)
 
 
-def rooms(draw: Draw) -> Tensor:
-    """Room responses [B, ROOM]: the direct sound, then noise that decays by 60 dB in 0.1 to 0.8 s.
+def rooms(draw: Draw, size: int) -> Tensor:
+    """Room responses: the direct sound, then noise that decays by 60 dB in 0.1 to 0.8 s.
 
     The direct sound is 10 dB above to 6 dB below the rest: from a headset to far-field.
     """
@@ -56,37 +62,47 @@ def rooms(draw: Draw) -> Tensor:
     tail[:, : SAMPLE_RATE // 500] = 0
     tail = tail / tail.norm(dim=1, keepdim=True) * 10 ** (draw.uniform(-10, 6) / 20)
     tail[:, 0] = 1
-    return tail
+    return torch.fft.rfft(tail, size)
 
 
-def bands(draw: Draw, size: int) -> Tensor:
-    """Gains [B, size/2+1]: a gentle tilt for all, a telephone's band for some, a dull microphone for others."""
-    hz = torch.linspace(0, SAMPLE_RATE / 2, size // 2 + 1)
-    tilt = 10 ** (draw.uniform(-6, 6) / 20 * torch.log2((hz + 200) / 1000) / 3)
-    slope = lambda edge, order: (hz / edge) ** order
-    highpass = 1 - 1 / (1 + slope(draw.uniform(150, 350), 6))
-    lowpass = 1 / (1 + slope(draw.uniform(3000, 3800), 12))
-    dull = 1 / (1 + slope(draw.uniform(3500, 7500), 6))
-    telephone, muffled = draw.chance(0.1), draw.chance(0.15)
-    return tilt * torch.where(telephone, highpass * lowpass, torch.where(muffled, dull, torch.ones(1)))
+def frequencies(size: int) -> Tensor:
+    """The frequencies of a spectrum in Hz."""
+    return torch.fft.rfftfreq(size, 1 / SAMPLE_RATE)
 
 
-def coloured(draw: Draw, length: int) -> Tensor:
+def tilts(draw: Draw, size: int) -> Tensor:
+    """A microphone's or a cabin's slope of up to 2 dB an octave."""
+    return 10 ** (draw.uniform(-2, 2) / 20 * torch.log2((frequencies(size) + 200) / 1000))
+
+
+def dull(draw: Draw, size: int) -> Tensor:
+    """A microphone that hears nothing above 3.5 to 7.5 kHz."""
+    return 1 / (1 + (frequencies(size) / draw.uniform(3500, 7500)) ** 6)
+
+
+def telephone(draw: Draw, size: int) -> Tensor:
+    """About 300 to 3,400 Hz."""
+    hz = frequencies(size)
+    above = 1 - 1 / (1 + (hz / draw.uniform(150, 350)) ** 6)
+    return above / (1 + (hz / draw.uniform(3000, 3800)) ** 12)
+
+
+def coloured(draw: Draw, others: Tensor) -> Tensor:
     """Noise from white through pink to the rumble of a car: power falls as frequency to the 0 to 2.5."""
+    length = others.shape[1]
     spectrum = torch.fft.rfft(draw.normal(length))
-    hz = torch.linspace(0, SAMPLE_RATE / 2, spectrum.shape[1]).clamp(min=40)
-    return torch.fft.irfft(spectrum * hz ** -(draw.uniform(0, 2.5) / 2), length)
+    return torch.fft.irfft(spectrum * frequencies(length).clamp(min=40) ** -(draw.uniform(0, 2.5) / 2), length)
 
 
-def babble(others: Tensor, draw: Draw) -> Tensor:
+def babble(draw: Draw, others: Tensor) -> Tensor:
     """Three other voices at once."""
-    shifts = torch.randint(1, len(others), (3,), generator=draw.generator)
-    return sum(others.roll(int(shift), 0) for shift in shifts)
+    voices = torch.randint(len(others), (3, draw.batch), generator=draw.generator)
+    return others[voices].sum(dim=0)
 
 
-def hum(draw: Draw, length: int) -> Tensor:
+def hum(draw: Draw, others: Tensor) -> Tensor:
     """Mains or an engine: a fundamental of 40 to 130 Hz and five falling harmonics."""
-    phase = 2 * math.pi * draw.uniform(40, 130) * torch.arange(length) / SAMPLE_RATE
+    phase = 2 * math.pi * draw.uniform(40, 130) * torch.arange(others.shape[1]) / SAMPLE_RATE
     return sum(torch.sin(k * phase) / k for k in range(1, 7))
 
 
@@ -102,7 +118,7 @@ def clip(waves: Tensor, draw: Draw) -> Tensor:
     return torch.minimum(torch.maximum(waves, -limit), limit)
 
 
-def companded(waves: Tensor) -> Tensor:
+def compand(waves: Tensor, _: Draw) -> Tensor:
     """Eight bits by the mu-law, at full scale."""
     peak = waves.abs().amax(dim=1, keepdim=True) + 1e-9
     code = torch.sign(waves) * torch.log1p(255 * (waves / peak).abs()) / math.log(256)

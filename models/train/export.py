@@ -9,6 +9,7 @@ import torch
 
 from . import features
 from .graph import Range, write
+from .measure import Model
 from .model import Ecapa
 from .prepare import SAMPLE_RATE, Shard
 
@@ -18,7 +19,7 @@ COVERAGES = (1.0, 0.9999, 0.999)
 CALIBRATION = 96
 
 
-def export(work: Path, per_channel: bool) -> None:
+def export(work: Path) -> None:
     """Writes both models beside the student's checkpoint."""
     student = Ecapa()
     student.load_state_dict(torch.load(work / "student.pt")["student"])
@@ -33,7 +34,7 @@ def export(work: Path, per_channel: bool) -> None:
     best = 0.0
     for coverage, ranges in spread.items():
         path = work / f"trial-{coverage}.onnx"
-        write(student, path, ranges, per_channel)
+        write(student, path, ranges)
         model = Model(path)
         cosine = float(np.mean([np.dot(model(x), y) for x, y in zip(inputs[CALIBRATION:], wanted)]))
         print(f"ranges over {coverage:.2%} of the values: cosine {cosine:.4f} to float, {path.stat().st_size} bytes")
@@ -44,26 +45,13 @@ def export(work: Path, per_channel: bool) -> None:
             path.unlink()
 
 
-class Model:
-    """An exported model; gives embeddings of length 1."""
-
-    def __init__(self, path: Path, threads: int = 1):
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        self._session = onnxruntime.InferenceSession(path, options)
-
-    def __call__(self, fbank: np.ndarray) -> np.ndarray:
-        embedding = self._session.run(["embedding"], {"fbank": fbank})[0][0]
-        return embedding / np.linalg.norm(embedding)
-
-
 def speech(shard: Shard, count: int) -> list[np.ndarray]:
     """Features [1, T, 80] of windows spread over all utterances."""
     chosen = np.linspace(0, len(shard.starts) - 1, min(count, len(shard.starts))).astype(int)
     # Neighbours are of one speaker: every second first, so that both halves hear everybody.
     chosen = np.concatenate([chosen[::2], chosen[1::2]])
     cut = lambda w: shard.utterance(shard.utterances[w])[shard.starts[w] : shard.starts[w] + 3 * SAMPLE_RATE]
-    return [features.fbank(torch.from_numpy(cut(w).astype(np.float32) / 32768)[None]).numpy() for w in chosen]
+    return [features.of(cut(w)).numpy() for w in chosen]
 
 
 def check(student: Ecapa, model: Model, inputs: list[np.ndarray]) -> None:

@@ -28,6 +28,11 @@ def fbank(waves: torch.Tensor) -> torch.Tensor:
     return features - features.mean(dim=1, keepdim=True)
 
 
+def of(pcm: np.ndarray) -> torch.Tensor:
+    """int16 samples -> features [1, T, 80]."""
+    return fbank(torch.from_numpy(pcm.astype(np.float32) / INT16_SCALE)[None])
+
+
 def samples(frames: int) -> int:
     """How many samples give so many frames."""
     return WINDOW + (frames - 1) * SHIFT
@@ -35,7 +40,7 @@ def samples(frames: int) -> int:
 
 def check(pcm: np.ndarray) -> None:
     """Refuses to go on if these features are not the pack's."""
-    ours = fbank(torch.from_numpy(pcm.astype(np.float32) / INT16_SCALE)[None])[0].numpy()
+    ours = of(pcm)[0].numpy()
     error = np.abs(ours - reference(pcm)).max()
     if error > 0.05:
         raise AssertionError(f"the batch front end strays from the pack's by {error:.3f}")

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from . import features, measure
+from . import features
 from .augment import augment
+from .measure import Turns, eer
 from .model import Ecapa
 from .prepare import SAMPLE_RATE, Shard
 
@@ -25,7 +26,9 @@ SHORTEST, LONGEST = 60, 400
 BATCH_FRAMES = 16_000
 #: How much of a target is the window's own embedding; the rest is the voice's mean.
 OWN = 0.5
-PEAK_RATE, WEIGHT_DECAY, WARM_UP = 2e-3, 0.02, 0.08
+PEAK_RATE, WEIGHT_DECAY = 1.5e-3, 0.02
+#: Steps in which the rate rises, and the share of all in which it falls to nothing.
+WARM_UP, FALL = 60, 0.35
 RELATION, ANGULAR = 10.0, 0.05
 MARGIN, SCALE = 0.2, 30.0
 EVERY = 50
@@ -107,17 +110,16 @@ def losses(embeddings: Tensor, targets: Tensor, voices: Tensor, angular: Angular
     }
 
 
-def rate(progress: float) -> float:
-    """One cycle: up in a straight line, down along a cosine."""
-    if progress < WARM_UP:
-        return PEAK_RATE * (0.02 + 0.98 * progress / WARM_UP)
-    return PEAK_RATE * 0.5 * (1 + math.cos(math.pi * (progress - WARM_UP) / (1 - WARM_UP)))
+def rate(step: int, steps: int) -> float:
+    """Up, level, down: until it falls, the rate does not depend on how many steps there will be."""
+    return PEAK_RATE * min(1.0, (step + 1) / WARM_UP, (steps - step) / (FALL * steps))
 
 
 def fit(work: Path, steps: int, seed: int) -> None:
     """Trains to `steps`, from the last checkpoint if there is one; `student.pt` in `work` is the result.
 
-    `steps` may be another number than before: the rate goes by how much is left.
+    As long as the rate has not begun to fall, `steps` may become another number at
+    a restart: the result is what it would have been with that number from the start.
     """
     torch.manual_seed(seed)
     shards = [Shard.load(path) for path in sorted(work.glob("speed-*.npz"))]
@@ -138,7 +140,7 @@ def fit(work: Path, steps: int, seed: int) -> None:
     print(f"{corpus.voices} voices, {len(corpus.windows)} windows, from step {step} to {steps}", flush=True)
     sums: dict[str, float] = {}
     while step < steps:
-        optimizer.param_groups[0]["lr"] = rate(step / steps)
+        optimizer.param_groups[0]["lr"] = rate(step, steps)
         for name, value in train_step(student, angular, optimizer, corpus, seed, step).items():
             sums[name] = sums.get(name, 0.0) + value
         step += 1
@@ -186,13 +188,12 @@ def evaluate(student: Ecapa, held_out: Shard, basis: Tensor) -> dict[str, float]
     for window, (utterance, start) in enumerate(zip(held_out.utterances, held_out.starts)):
         pcm = held_out.utterance(utterance)[start : start + 3 * SAMPLE_RATE]
         if len(pcm) >= 1.5 * SAMPLE_RATE:
-            wave = torch.from_numpy(pcm.astype(np.float32) / 32768)[None]
-            embeddings.append(F.normalize(student(features.fbank(wave)))[0])
+            embeddings.append(F.normalize(student(features.of(pcm)))[0])
             kept.append(window)
     embeddings = torch.stack(embeddings)
     targets = F.normalize(torch.from_numpy(held_out.embeddings[kept]) @ basis)
     speakers = held_out.speakers[held_out.utterances[kept]]
     return {
-        "held_out_eer": measure.eer(*measure.trials(embeddings.numpy(), speakers)),
+        "held_out_eer": eer(*Turns(embeddings.numpy(), speakers).trials()),
         "held_out_cosine": float((embeddings * targets).sum(dim=1).mean()),
     }

@@ -72,7 +72,7 @@ class Writer:
 
     def tdnn(self, x: Value, layer: Tdnn, enters: str, leaves: str) -> Value:
         """Convolution, normalisation and ReLU."""
-        if layer.norm_first:
+        if layer.norm_first or isinstance(layer.norm, nn.Identity):
             return self.convolution(x, layer.conv, enters, leaves, norm=layer.norm, relu=True)
         y = self.convolution(x, layer.conv, enters, leaves, relu=True)
         scale, shift = (self.graph.constant(part[:, None]) for part in affine(layer.norm))

@@ -29,6 +29,9 @@ class Shape:
     embedding: int = 192
     scale: int = 4
     stride: int = 2
+    #: Their kernels are 3 wide and dilated by 2, 3, 4 ...
+    blocks: int = 3
+    aggregation_kernel: int = 1
     norm_first: bool = True
     #: Whether aggregation and attention are normalised too.
     norm_aggregation: bool = True
@@ -109,8 +112,15 @@ class Ecapa(nn.Module):
         super().__init__()
         self.shape = shape
         self.enter = Tdnn(shape, shape.mels, shape.channels, 5, stride=shape.stride)
-        self.blocks = nn.ModuleList(Block(shape, dilation) for dilation in (2, 3, 4))
-        self.aggregate = Tdnn(shape, 3 * shape.channels, shape.aggregated, norm=shape.norm_aggregation)
+        self.blocks = nn.ModuleList(Block(shape, 2 + index) for index in range(shape.blocks))
+        self.aggregate = Tdnn(
+            shape,
+            shape.blocks * shape.channels,
+            shape.aggregated,
+            shape.aggregation_kernel,
+            dilation=2 + shape.blocks if shape.aggregation_kernel > 1 else 1,
+            norm=shape.norm_aggregation,
+        )
         self.pool = Pooling(shape)
         self.norm = nn.BatchNorm1d(2 * shape.aggregated)
         self.last = nn.Conv1d(2 * shape.aggregated, shape.embedding, 1)

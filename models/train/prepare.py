@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
-import torch
 from recipes.common import MOONSHINE_VOICE, SAMPLE_RATE, Fetcher, ort_to_onnx
 from recipes.voiceprint import LIBRARY, embedded_model
 
 from . import features
+from .measure import Model
 from .speech import Recording, recordings
 
-SPEEDS = (1.0, 0.9, 0.8)
+SPEEDS = (1.0, 0.9, 0.8, 1.1, 1.2)
 #: The teacher hears this much at once, then goes on by so much.
 WINDOW = 3 * SAMPLE_RATE
 HOP = 3 * SAMPLE_RATE
@@ -58,37 +57,27 @@ class Shard:
         return self.samples[self.offsets[index] : self.offsets[index + 1]]
 
 
-class Teacher:
-    """The ResNet34 of the voiceprint pack, as published."""
-
-    def __init__(self, downloads: Path, work: Path, threads: int):
-        path = work / "teacher.onnx"
-        if not path.exists():
-            ort_to_onnx(embedded_model(Fetcher(downloads)(MOONSHINE_VOICE).read(LIBRARY)), path)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        self._session = onnxruntime.InferenceSession(path, options)
-
-    def embed(self, pcm: np.ndarray) -> np.ndarray:
-        """The embedding of int16 samples, of length 1."""
-        x = features.fbank(torch.from_numpy(pcm.astype(np.float32) / 32768)[None]).numpy()
-        embedding = self._session.run(None, {"fbank": x, "weights": np.ones(x.shape[:2], np.float32)})[0][0]
-        return embedding / np.linalg.norm(embedding)
-
-
 def prepare(work: Path, downloads: Path, speech: list[Path], held_out: list[Path], threads: int, limit: int | None) -> None:
     """Makes `held-out.npz` and a `speed-*.npz` for each speed in `work`.
 
     `limit` keeps only so many recordings of each folder, for a trial.
     """
     work.mkdir(parents=True, exist_ok=True)
-    teacher = Teacher(downloads, work, threads)
+    teacher = Model(published_teacher(work, downloads), threads)
     train, measure = divide([recordings(folder)[:limit] for folder in speech])
     measure += [recording for folder in held_out for recording in recordings(folder)[:limit]]
     features.check(train[0].samples())
     _shard(work / "held-out.npz", measure, 1.0, teacher)
     for speed in SPEEDS:
         _shard(work / f"speed-{speed:.2f}.npz", train, speed, teacher)
+
+
+def published_teacher(work: Path, downloads: Path) -> Path:
+    """The ResNet34 of the voiceprint pack, as published."""
+    path = work / "teacher.onnx"
+    if not path.exists():
+        ort_to_onnx(embedded_model(Fetcher(downloads)(MOONSHINE_VOICE).read(LIBRARY)), path)
+    return path
 
 
 def divide(folders: list[list[Recording]]) -> tuple[list[Recording], list[Recording]]:
@@ -102,7 +91,7 @@ def divide(folders: list[list[Recording]]) -> tuple[list[Recording], list[Record
     return train, measure
 
 
-def _shard(path: Path, speech: list[Recording], speed: float, teacher: Teacher) -> None:
+def _shard(path: Path, speech: list[Recording], speed: float, teacher: Model) -> None:
     if path.exists():
         return
     kept = [(r.speaker, pcm) for r in speech if len(pcm := r.samples(speed)) >= SHORTEST]
