@@ -1,9 +1,10 @@
 """Finds a voiceprint's thresholds, and the probability behind a cosine, on voices that it was not trained on.
 
-The threshold of a match is the one at which a tracker attributes most turns rightly
-over random casts: best cosine over centroids that are moving averages. The
-probability is Platt's: a logistic regression of whether the person behind a
-centroid of a few turns also spoke another turn, both answers equally likely.
+- `calibration` is Platt's: a logistic regression of whether one person spoke two
+  turns, both answers equally likely beforehand.
+- `match` is where a tracker attributes most turns rightly over random casts: best
+  cosine over centroids that are moving averages.
+- `merge`, a median over pairs of turns, is where the calibration is undecided.
 """
 
 import numpy as np
@@ -16,26 +17,24 @@ CASTS, CAST, TURNS_EACH = 150, 6, 12
 #: The moving average weighs a new turn at least so much.
 WEIGHT = 0.05
 #: A turn moves a centroid only when it is so much above a match.
-CONFIDENCE = 0.05
+CONFIDENCE = 0.06
 MATCHES = np.round(np.arange(0.2, 0.65, 0.01), 2)
-#: Turns in a centroid for the probability.
-CENTROID = 3
+#: A speaker of fewer turns is no test of a tracker.
+FEWEST = 4
 
 
 def calibrate(turns: Turns, seed: int) -> str:
     """The manifest's `thresholds` and `calibration` in TOML, and what they rest on as comments."""
-    by_speaker = {speaker: turns.embeddings[turns.speakers == speaker] for speaker in dict.fromkeys(turns.speakers)}
-    by_speaker = {speaker: own for speaker, own in by_speaker.items() if len(own) > CENTROID}
-    accuracies = match_accuracies(list(by_speaker.values()), np.random.default_rng(seed))
+    of = [turns.embeddings[turns.speakers == speaker] for speaker in dict.fromkeys(turns.speakers)]
+    speakers = [own for own in of if len(own) >= FEWEST]
+    accuracies = match_accuracies(speakers, np.random.default_rng(seed))
     match = best_match(accuracies)
-    apart = strangers(list(by_speaker.values()))
-    slope, offset = platt(*centroid_trials(list(by_speaker.values())))
+    slope, offset = platt(*turns.trials())
     near = ", ".join(f"{m:.2f}: {a:.1%}" for m, a in zip(MATCHES, accuracies) if abs(m - match) < 0.045)
     return "\n".join([
-        f"# {len(by_speaker)} speakers; attribution at a match of {near}",
-        f"# centroids of two speakers: highest cosine {apart.max():.2f}, {np.quantile(apart, 0.999):.2f} for 999 of 1000",
-        f"thresholds = {{ match = {match:.2f}, update = {match + CONFIDENCE:.2f}, merge = {apart.max() + 0.02:.2f} }}",
-        f"calibration = {{ slope = {slope:.2f}, offset = {offset:.2f} }}",
+        f"# {len(turns.speakers)} turns of {len(of)} speakers; rightly attributed at a match of {near}",
+        f"thresholds = {{ match = {match:.2f}, update = {match + CONFIDENCE:.2f}, merge = {-offset / slope:.2f} }}",
+        f"calibration = {{ slope = {slope:.1f}, offset = {offset:.1f} }}",
     ])
 
 
@@ -79,24 +78,6 @@ def accuracy(truth: np.ndarray, given: np.ndarray) -> float:
     table = np.zeros((truth.max() + 1, given.max() + 1))
     np.add.at(table, (truth, given), 1)
     return table[linear_sum_assignment(-table)].sum() / len(truth)
-
-
-def strangers(speakers: list[np.ndarray]) -> np.ndarray:
-    """The cosines between the centroids of every two speakers."""
-    centroids = np.stack([unit(own.mean(axis=0)) for own in speakers])
-    return (centroids @ centroids.T)[np.triu_indices(len(centroids), k=1)]
-
-
-def centroid_trials(speakers: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The cosine of a centroid and each turn that is not in it, and whether one person is behind both."""
-    scores, same = [], []
-    for who, own in enumerate(speakers):
-        centroid = unit(own[:CENTROID].mean(axis=0))
-        for other, theirs in enumerate(speakers):
-            left = theirs[CENTROID:] if other == who else theirs
-            scores.append(left @ centroid)
-            same.append(np.full(len(left), other == who))
-    return np.concatenate(scores), np.concatenate(same)
 
 
 def platt(scores: np.ndarray, same: np.ndarray) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from . import features
 from .graph import Range, write
 from .measure import Model
 from .model import Ecapa
-from .prepare import SAMPLE_RATE, Shard
+from .prepare import Shard
 
 #: Shares of each utterance's values that a range may hold; the one with the best cosine is taken.
 COVERAGES = (1.0, 0.9999, 0.999)
@@ -50,8 +50,7 @@ def speech(shard: Shard, count: int) -> list[np.ndarray]:
     chosen = np.linspace(0, len(shard.starts) - 1, min(count, len(shard.starts))).astype(int)
     # Neighbours are of one speaker: every second first, so that both halves hear everybody.
     chosen = np.concatenate([chosen[::2], chosen[1::2]])
-    cut = lambda w: shard.utterance(shard.utterances[w])[shard.starts[w] : shard.starts[w] + 3 * SAMPLE_RATE]
-    return [features.of(cut(w)).numpy() for w in chosen]
+    return [features.of(shard.window(w)).numpy() for w in chosen]
 
 
 def check(student: Ecapa, model: Model, inputs: list[np.ndarray]) -> None:

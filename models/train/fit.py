@@ -1,13 +1,15 @@
 """Trains the student: it hears a voice through noise and room, and answers what the teacher said of the clean one.
 
-The loss has three parts: the distance to the teacher's embedding, the distance
-between both tables of similarities within a batch, and the angular margin (AAM)
-between voices. Step `n` depends on the seed and `n` alone, so a run that was
+The loss has four parts: the distance to the teacher's embedding, the distance
+between both tables of similarities within a batch, the angular margin (AAM)
+between voices, and the distance to the teacher's hints, column by column, without
+which there would be one thing to learn from in two seconds of speech. Step `n` depends on the seed and `n` alone, so a run that was
 stopped goes on as if it had not been.
 """
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,61 +20,75 @@ from torch.nn import functional as F
 from . import features
 from .augment import augment
 from .measure import Turns, eer
-from .model import Ecapa
+from .model import Ecapa, Shape
 from .prepare import SAMPLE_RATE, Shard
+from .teacher import HINT, STRIDE
 
 #: Frames in a crop, and in all the crops of a batch.
-SHORTEST, LONGEST = 60, 400
-BATCH_FRAMES = 16_000
+SHORTEST, LONGEST = 60, 296
+BATCH_FRAMES = 6_000
 #: How much of a target is the window's own embedding; the rest is the voice's mean.
 OWN = 0.5
-PEAK_RATE, WEIGHT_DECAY = 1.5e-3, 0.02
+PEAK_RATE, WEIGHT_DECAY = 2e-3, 0.02
 #: Steps in which the rate rises, and the share of all in which it falls to nothing.
-WARM_UP, FALL = 60, 0.35
-RELATION, ANGULAR = 10.0, 0.05
+WARM_UP, FALL = 200, 0.35
+RELATION, ANGULAR, HINTS = 5.0, 0.01, 1.0
 MARGIN, SCALE = 0.2, 30.0
-EVERY = 50
+EVERY = 400
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Clean waves [B, N], targets [B, D], voices [B], hints [B, HINT, columns] and which columns have one, [B, 1, columns]."""
+
+    waves: Tensor
+    targets: Tensor
+    voices: Tensor
+    hints: Tensor
+    hinted: Tensor
 
 
 class Corpus:
     """Crops to train on. A voice is one speaker at one speed."""
 
     def __init__(self, shards: list[Shard], basis: Tensor):
-        self.utterances, self.windows, self._of_voice = [], [], []
-        targets = []
+        self.windows: list[tuple[np.ndarray, np.ndarray]] = []
+        self._of_voice, targets = [], []
         for shard in shards:
-            first = len(self.utterances)
-            self.utterances += [shard.utterance(i) for i in range(len(shard.speakers))]
             of_window = shard.speakers[shard.utterances]
             for speaker in dict.fromkeys(shard.speakers):
                 members = np.flatnonzero(of_window == speaker)
                 self._of_voice.append(range(len(self.windows), len(self.windows) + len(members)))
-                self.windows += [(first + int(shard.utterances[m]), int(shard.starts[m])) for m in members]
+                self.windows += [(shard.window(m), shard.hint(m)) for m in members]
                 own = torch.from_numpy(shard.embeddings[members])
                 targets.append(OWN * own + (1 - OWN) * F.normalize(own.mean(dim=0), dim=0))
         self._targets = F.normalize(torch.cat(targets) @ basis)
+        sample = np.concatenate([hint for _, hint in self.windows[::20]]).astype(np.float32)
+        self._mean, self._deviation = sample.mean(axis=0), sample.std(axis=0)
         self.voices = len(self._of_voice)
 
-    def batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Clean waves [B, N], targets [B, D] and voices [B]; each voice comes twice."""
+    def batch(self, generator: torch.Generator) -> Batch:
+        """Crops of one length; each voice comes twice."""
         integer = lambda end: int(torch.randint(end, (), generator=generator))
         ratio = float(torch.rand((), generator=generator))
         frames = round(SHORTEST * (LONGEST / SHORTEST) ** ratio)
         voices = torch.randperm(self.voices, generator=generator)[: BATCH_FRAMES // frames // 2].repeat(2)
         windows = [self._of_voice[voice][integer(len(self._of_voice[voice]))] for voice in voices]
-        length = features.samples(frames)
-        waves = [self._crop(*self.windows[window], length, integer) for window in windows]
-        return torch.from_numpy(np.stack(waves)).float() / 32768, self._targets[windows], voices
+        waves, hints = zip(*(self._crop(*self.windows[window], frames, integer) for window in windows))
+        hints = torch.from_numpy(np.stack(hints)).transpose(1, 2)
+        hinted = ~hints[:, :1].isnan()
+        waves = torch.from_numpy(np.stack(waves)).float() / 32768
+        return Batch(waves, self._targets[windows], voices, hints.nan_to_num(), hinted)
 
-    def _crop(self, utterance: int, start: int, length: int, integer) -> np.ndarray:
-        """A crop near a window; the louder of two, and looped where there is too little."""
-        pcm = self.utterances[utterance]
-        spare = max(0, min(3 * SAMPLE_RATE, len(pcm)) - length)
-        crops = []
-        for _ in range(2):
-            begin = min(start + integer(spare + 1), max(0, len(pcm) - length))
-            crops.append(np.resize(pcm[begin : begin + length], length))
-        return max(crops, key=lambda crop: np.abs(crop.astype(np.float32)).sum())
+    def _crop(self, pcm: np.ndarray, hints: np.ndarray, frames: int, integer) -> tuple[np.ndarray, np.ndarray]:
+        """The louder of two crops of a window, and its hints; looped, and without hints, where there is too little."""
+        length, columns = features.samples(frames), -(-frames // STRIDE)
+        step = STRIDE * features.SHIFT
+        choices = max(0, len(pcm) - length) // step + 1
+        begin = max(integer(choices), integer(choices), key=lambda b: np.abs(pcm[b * step :][:length].astype(np.float32)).sum())
+        own = (hints[begin : begin + columns].astype(np.float32) - self._mean) / self._deviation
+        missing = np.full((columns - len(own), HINT), np.nan, np.float32)
+        return np.resize(pcm[begin * step :][:length], length), np.concatenate([own, missing])
 
 
 def projection(embeddings: np.ndarray, width: int) -> Tensor:
@@ -99,14 +115,30 @@ class Angular(nn.Module):
         return F.cross_entropy(SCALE * cosines.scatter(1, voices[:, None], narrowed), voices)
 
 
-def losses(embeddings: Tensor, targets: Tensor, voices: Tensor, angular: Angular) -> dict[str, Tensor]:
+class Heads(nn.Module):
+    """What only the training needs."""
+
+    def __init__(self, shape: Shape, voices: int):
+        super().__init__()
+        self.angular = Angular(shape.embedding, voices)
+        self.hints = nn.Conv1d(shape.aggregated, HINT, 1)
+
+
+def losses(student: Ecapa, heads: Heads, heard: Tensor, batch: Batch) -> dict[str, Tensor]:
     """The parts of the loss, weighted."""
-    others = ~torch.eye(len(targets), dtype=torch.bool)
-    relation = (embeddings @ embeddings.T - targets @ targets.T)[others].square().mean()
+    with torch.autocast("cpu", torch.bfloat16):
+        columns = student.columns(heard)
+        hints = heads.hints(columns[:, :, :: STRIDE // student.shape.stride])
+        embeddings = student.embed(columns)
+    embeddings = F.normalize(embeddings.float())
+    others = ~torch.eye(len(batch.targets), dtype=torch.bool)
+    relation = (embeddings @ embeddings.T - batch.targets @ batch.targets.T)[others].square().mean()
+    missed = ((hints.float() - batch.hints).square() * batch.hinted).sum() / (batch.hinted.sum() * HINT)
     return {
-        "distance": (1 - (embeddings * targets).sum(dim=1)).mean(),
+        "distance": (1 - (embeddings * batch.targets).sum(dim=1)).mean(),
         "relation": RELATION * relation,
-        "angular": ANGULAR * angular(embeddings, voices),
+        "angular": ANGULAR * heads.angular(embeddings, batch.voices),
+        "hints": HINTS * missed,
     }
 
 
@@ -126,22 +158,22 @@ def fit(work: Path, steps: int, seed: int) -> None:
     student = Ecapa()
     basis = projection(np.concatenate([shard.embeddings for shard in shards]), student.shape.embedding)
     corpus = Corpus(shards, basis)
-    angular = Angular(student.shape.embedding, corpus.voices)
-    optimizer = torch.optim.AdamW([*student.parameters(), *angular.parameters()], weight_decay=WEIGHT_DECAY)
+    heads = Heads(student.shape, corpus.voices)
+    optimizer = torch.optim.AdamW([*student.parameters(), *heads.parameters()], weight_decay=WEIGHT_DECAY)
     held_out = Shard.load(work / "held-out.npz")
     path = work / "student.pt"
     step, history = 0, []
     if path.exists():
         saved = torch.load(path)
         student.load_state_dict(saved["student"])
-        angular.load_state_dict(saved["angular"])
+        heads.load_state_dict(saved["heads"])
         optimizer.load_state_dict(saved["optimizer"])
         step, history = saved["step"], saved["history"]
     print(f"{corpus.voices} voices, {len(corpus.windows)} windows, from step {step} to {steps}", flush=True)
     sums: dict[str, float] = {}
     while step < steps:
         optimizer.param_groups[0]["lr"] = rate(step, steps)
-        for name, value in train_step(student, angular, optimizer, corpus, seed, step).items():
+        for name, value in train_step(student, heads, optimizer, corpus, seed, step).items():
             sums[name] = sums.get(name, 0.0) + value
         step += 1
         if step % EVERY == 0 or step == steps:
@@ -149,22 +181,20 @@ def fit(work: Path, steps: int, seed: int) -> None:
             history.append({"step": step, **{n: s / done for n, s in sums.items()}, **evaluate(student, held_out, basis)})
             sums = {}
             print(" ".join(f"{n} {v:.4g}" for n, v in history[-1].items()), flush=True)
-            state = {"student": student, "angular": angular, "optimizer": optimizer}
+            state = {"student": student, "heads": heads, "optimizer": optimizer}
             saved = {name: part.state_dict() for name, part in state.items()}
             torch.save({**saved, "step": step, "history": history}, path.with_suffix(".tmp"))
             path.with_suffix(".tmp").replace(path)
             (work / "history.json").write_text(json.dumps(history))
 
 
-def train_step(student: Ecapa, angular: Angular, optimizer, corpus: Corpus, seed: int, step: int) -> dict[str, float]:
+def train_step(student: Ecapa, heads: Heads, optimizer, corpus: Corpus, seed: int, step: int) -> dict[str, float]:
     """One step; gives the parts of the loss."""
     generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
-    waves, targets, voices = corpus.batch(generator)
-    heard = mask(features.fbank(augment(waves, waves.roll(1, 0), generator)), generator)
+    batch = corpus.batch(generator)
+    heard = mask(features.fbank(augment(batch.waves, batch.waves.roll(1, 0), generator)), generator)
     student.train()
-    with torch.autocast("cpu", torch.bfloat16):
-        embeddings = student(heard)
-    parts = losses(F.normalize(embeddings.float()), targets, voices, angular)
+    parts = losses(student, heads, heard, batch)
     optimizer.zero_grad()
     sum(parts.values()).backward()
     nn.utils.clip_grad_norm_(student.parameters(), 5.0)
@@ -185,8 +215,8 @@ def evaluate(student: Ecapa, held_out: Shard, basis: Tensor) -> dict[str, float]
     """On held-out windows of a second and a half and more: equal error rate, and cosine to the teacher."""
     student.eval()
     embeddings, kept = [], []
-    for window, (utterance, start) in enumerate(zip(held_out.utterances, held_out.starts)):
-        pcm = held_out.utterance(utterance)[start : start + 3 * SAMPLE_RATE]
+    for window in range(len(held_out.starts)):
+        pcm = held_out.window(window)
         if len(pcm) >= 1.5 * SAMPLE_RATE:
             embeddings.append(F.normalize(student(features.of(pcm)))[0])
             kept.append(window)

@@ -126,10 +126,17 @@ class Ecapa(nn.Module):
         self.last = nn.Conv1d(2 * shape.aggregated, shape.embedding, 1)
 
     def forward(self, features: Tensor) -> Tensor:
+        return self.embed(self.columns(features))
+
+    def columns(self, features: Tensor) -> Tensor:
+        """What statistics are taken of: [B, aggregated, T / stride]."""
         x = self.enter(features.transpose(1, 2))
         outputs = []
         for block in self.blocks:
             x = block(x)
             outputs.append(x)
-        pooled = self.pool(self.aggregate(torch.cat(outputs, dim=1)))
-        return self.last(self.norm(pooled)).squeeze(2)
+        return self.aggregate(torch.cat(outputs, dim=1))
+
+    def embed(self, columns: Tensor) -> Tensor:
+        """The embedding of columns."""
+        return self.last(self.norm(self.pool(columns))).squeeze(2)

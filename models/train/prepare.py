@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from recipes.common import MOONSHINE_VOICE, SAMPLE_RATE, Fetcher, ort_to_onnx
-from recipes.voiceprint import LIBRARY, embedded_model
+from recipes.common import SAMPLE_RATE
 
 from . import features
-from .measure import Model
 from .speech import Recording, recordings
+from .teacher import Teacher
 
 SPEEDS = (1.0, 0.9, 0.8, 1.1, 1.2)
 #: The teacher hears this much at once, then goes on by so much.
@@ -27,11 +26,11 @@ HELD_OUT_EVERY = 8
 
 @dataclass(frozen=True)
 class Shard:
-    """Utterances as one run of samples, and the teacher's embeddings of windows of them.
+    """Utterances as one run of samples, and what the teacher says of windows of them.
 
     Utterance `i` is `samples[offsets[i]:offsets[i + 1]]`, spoken by `speakers[i]`.
     Window `j` starts at `starts[j]` of utterance `utterances[j]`; `embeddings` is
-    [windows, 256], of length 1.
+    [windows, 256], of length 1. Its hints are `hints[hint_offsets[j]:hint_offsets[j + 1]]`.
     """
 
     samples: np.ndarray
@@ -40,6 +39,8 @@ class Shard:
     utterances: np.ndarray
     starts: np.ndarray
     embeddings: np.ndarray
+    hints: np.ndarray
+    hint_offsets: np.ndarray
 
     def save(self, path: Path) -> None:
         """Writes aside and renames, so that a shard is a whole one or none."""
@@ -52,9 +53,15 @@ class Shard:
         with np.load(path) as arrays:
             return Shard(**arrays)
 
-    def utterance(self, index: int) -> np.ndarray:
-        """The samples of one utterance."""
-        return self.samples[self.offsets[index] : self.offsets[index + 1]]
+    def window(self, index: int) -> np.ndarray:
+        """The samples of a window."""
+        utterance = self.utterances[index]
+        begin = self.offsets[utterance] + self.starts[index]
+        return self.samples[begin : min(begin + WINDOW, self.offsets[utterance + 1])]
+
+    def hint(self, index: int) -> np.ndarray:
+        """The hints of a window, [columns, HINT]."""
+        return self.hints[self.hint_offsets[index] : self.hint_offsets[index + 1]]
 
 
 def prepare(work: Path, downloads: Path, speech: list[Path], held_out: list[Path], threads: int, limit: int | None) -> None:
@@ -63,21 +70,13 @@ def prepare(work: Path, downloads: Path, speech: list[Path], held_out: list[Path
     `limit` keeps only so many recordings of each folder, for a trial.
     """
     work.mkdir(parents=True, exist_ok=True)
-    teacher = Model(published_teacher(work, downloads), threads)
+    teacher = Teacher(downloads, work, threads)
     train, measure = divide([recordings(folder)[:limit] for folder in speech])
     measure += [recording for folder in held_out for recording in recordings(folder)[:limit]]
     features.check(train[0].samples())
     _shard(work / "held-out.npz", measure, 1.0, teacher)
     for speed in SPEEDS:
         _shard(work / f"speed-{speed:.2f}.npz", train, speed, teacher)
-
-
-def published_teacher(work: Path, downloads: Path) -> Path:
-    """The ResNet34 of the voiceprint pack, as published."""
-    path = work / "teacher.onnx"
-    if not path.exists():
-        ort_to_onnx(embedded_model(Fetcher(downloads)(MOONSHINE_VOICE).read(LIBRARY)), path)
-    return path
 
 
 def divide(folders: list[list[Recording]]) -> tuple[list[Recording], list[Recording]]:
@@ -91,17 +90,19 @@ def divide(folders: list[list[Recording]]) -> tuple[list[Recording], list[Record
     return train, measure
 
 
-def _shard(path: Path, speech: list[Recording], speed: float, teacher: Model) -> None:
+def _shard(path: Path, speech: list[Recording], speed: float, teacher: Teacher) -> None:
     if path.exists():
         return
     kept = [(r.speaker, pcm) for r in speech if len(pcm := r.samples(speed)) >= SHORTEST]
-    utterances, starts, embeddings = [], [], []
+    utterances, starts, embeddings, hints = [], [], [], []
     for index, (_, pcm) in enumerate(kept):
         print(f"\r{path.name}: {index + 1} of {len(kept)}", end="", flush=True)
         for start in window_starts(len(pcm)):
             utterances.append(index)
             starts.append(start)
-            embeddings.append(teacher.embed(pcm[start : start + WINDOW]))
+            embedding, hint = teacher(pcm[start : start + WINDOW])
+            embeddings.append(embedding)
+            hints.append(hint.astype(np.float16))
     print()
     Shard(
         samples=np.concatenate([pcm for _, pcm in kept]),
@@ -110,6 +111,8 @@ def _shard(path: Path, speech: list[Recording], speed: float, teacher: Model) ->
         utterances=np.array(utterances),
         starts=np.array(starts),
         embeddings=np.stack(embeddings),
+        hints=np.concatenate(hints),
+        hint_offsets=np.cumsum([0, *map(len, hints)]),
     ).save(path)
 
 
