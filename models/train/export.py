@@ -13,8 +13,8 @@ from .measure import Model
 from .model import Ecapa
 from .prepare import Shard
 
-#: Shares of each utterance's values that a range may hold; the one with the best cosine is taken.
-COVERAGES = (1.0, 0.9999, 0.999)
+#: Shares of the windows whose every value a range holds; the one with the best cosine is taken.
+COVERAGES = (1.0, 0.97, 0.9)
 #: Windows, of which every second serves to find ranges and the others to choose the coverage.
 CALIBRATION = 192
 
@@ -37,7 +37,7 @@ def export(work: Path) -> None:
         write(student, path, ranges)
         model = Model(path)
         cosine = float(np.mean([np.dot(model(x), y) for x, y in zip(inputs[1::2], wanted)]))
-        print(f"ranges over {coverage:.2%} of the values: cosine {cosine:.4f} to float, {path.stat().st_size} bytes")
+        print(f"ranges that hold {coverage:.0%} of the windows: cosine {cosine:.4f} to float, {path.stat().st_size} bytes")
         if cosine > best:
             best = cosine
             path.replace(work / "model.onnx")
@@ -67,13 +67,11 @@ def observe(path: Path, watched: list[tuple[str, str]], inputs: list[np.ndarray]
     known = {output.name for output in model.graph.output}
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in known)
     session = onnxruntime.InferenceSession(model.SerializeToString())
-    tails = np.array([[(1 - c) / 2, 1 - (1 - c) / 2] for c in COVERAGES])
-    seen = []
-    for x in inputs:
-        values = session.run(names, {"fbank": x})
-        seen.append([np.quantile(value, tails) for value in values])
-    # The mean over utterances, so that a single odd one does not coarsen all the others.
-    spread = dict(zip(names, np.mean(seen, axis=0)))
+    extremes = np.array([[(v.min(), v.max()) for v in session.run(names, {"fbank": x})] for x in inputs])
+    spread = {
+        name: [(np.quantile(low, 1 - coverage), np.quantile(high, coverage)) for coverage in COVERAGES]
+        for name, (low, high) in zip(names, extremes.transpose(1, 2, 0))
+    }
     points = {point: [tensor for p, tensor in watched if p == point] for point, _ in watched}
     return {
         coverage: {
