@@ -14,12 +14,13 @@ from .common import MOONSHINE_VOICE, Fetcher, RecipeError, sha256, speech, write
 from .voiceprint import FBANK, fbank, utterances
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "ecapa-tdnn" / "model.onnx"
-MODEL_SHA256 = ""
+MODEL_SHA256 = "7ebb0ae0711a2cb38130551c87c6d1187ed1b51d2aef11ebc42f7add7a8f0271"
 
-# Found by `python -m train calibrate` on speakers that the model never heard: the
-# twelve of an4-03 and an4-04, and the held-out ones of libri-voices.
-THRESHOLDS = {"match": 0.41, "update": 0.46, "merge": 0.6}
-CALIBRATION = {"slope": 10.0, "offset": -4.0}
+# Found by `python -m train calibrate` on 43 speakers (339 turns) that the model never
+# heard: the twelve of an4-03 and an4-04, and the held-out ones of libri-voices. A
+# plain tracker attributes 83 % of their turns rightly, hardly less from 0.39 to 0.44.
+THRESHOLDS = {"match": 0.41, "update": 0.47, "merge": 0.35}
+CALIBRATION = {"slope": 15.3, "offset": -5.4}
 
 MANIFEST = {
     "kind": "voiceprint",

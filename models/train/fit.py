@@ -3,8 +3,9 @@
 The loss has four parts: the distance to the teacher's embedding, the distance
 between both tables of similarities within a batch, the angular margin (AAM)
 between voices, and the distance to the teacher's hints, column by column, without
-which there would be one thing to learn from in two seconds of speech. Step `n` depends on the seed and `n` alone, so a run that was
-stopped goes on as if it had not been.
+which there would be one thing to learn from in two seconds of speech. Step `n`
+depends on the seed and `n` alone, so a run that was stopped goes on as if it had
+not been.
 """
 
 import json

@@ -48,7 +48,8 @@ def pooled(student: Ecapa, heard: Tensor) -> Tensor:
 @torch.no_grad()
 def refit(student: Ecapa, statistics: Tensor, targets: Tensor, voices: Tensor) -> None:
     """Replaces the last layer; `statistics` [N, 2 * aggregated] are of crops of `voices` [N], `targets` the teacher's."""
-    mean, deviation = statistics.mean(dim=0), statistics.std(dim=0) + 1e-4
+    # The floor is for channels that are always silent: what 8 bits make of them is noise.
+    mean, deviation = statistics.mean(dim=0), statistics.std(dim=0).clamp(min=0.1)
     x = ((statistics - mean) / deviation).double()
     centre = targets.double().mean(dim=0)
     eye = torch.eye(x.shape[1], dtype=torch.float64)
