@@ -13,7 +13,7 @@
 //! A frame with samples that are not finite comes out as finite numbers
 //! without meaning, and leaves later frames alone.
 
-mod mel;
+pub(crate) mod mel;
 mod options;
 mod window;
 
@@ -22,7 +22,7 @@ pub use window::Window;
 
 use crate::fft::{MAX_FFT, RealFft};
 use mel::MelFilters;
-use options::Framing;
+pub(crate) use options::Framing;
 
 /// Computes features of a stream of samples, frame by frame.
 pub struct Fbank<F> {

@@ -60,9 +60,14 @@ class Graph:
 
     def op(self, kind: str, inputs: list[str], domain: str = "", **attributes) -> str:
         """Adds a node with one output."""
-        output = f"{kind}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [output], name=output, domain=domain, **attributes))
-        return output
+        return self.ops(1, kind, inputs, domain, **attributes)[0]
+
+    def ops(self, count: int, kind: str, inputs: list[str], domain: str = "", **attributes) -> list[str]:
+        """Adds a node with several outputs."""
+        name = f"{kind}_{len(self.nodes)}"
+        outputs = [name] + [f"{name}_{i}" for i in range(1, count)]
+        self.nodes.append(helper.make_node(kind, inputs, outputs, name=name, domain=domain, **attributes))
+        return outputs
 
     def constant(self, value) -> str:
         """Adds a constant, or finds it among those there are."""

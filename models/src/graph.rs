@@ -5,6 +5,7 @@
 //! session of its own, and state goes in and out as tensors. Nothing is run by
 //! more than one thread.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
@@ -89,6 +90,22 @@ impl Graph {
     pub(crate) fn run(&self, inputs: TVec<TValue>) -> Result<TVec<TValue>, GraphError> {
         Ok(self.plan.run(inputs)?)
     }
+}
+
+/// The operators of one file of a pack as they will run, optimised, each with the
+/// type of number that it gives, and how often they occur. For finding out whether
+/// a quantised model really computes in integers: its file cannot tell.
+pub fn operator_counts(pack: &Pack, file: &str) -> Result<BTreeMap<String, usize>, LoadError> {
+    let graph = Graph::load(pack, file)?;
+    let mut counts = BTreeMap::new();
+    for node in graph.plan.model().nodes() {
+        let given = node.outputs.first().map(|output| output.fact.datum_type);
+        let given = given.map_or_else(String::new, |kind| format!(" {kind:?}").to_lowercase());
+        *counts
+            .entry(format!("{}{given}", node.op.name()))
+            .or_insert(0) += 1;
+    }
+    Ok(counts)
 }
 
 fn prepare(mut bytes: &[u8]) -> TractResult<Arc<TypedSimplePlan>> {

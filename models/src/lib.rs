@@ -3,6 +3,7 @@
 //! A pack is opened and verified ([`pack`]), then a model is loaded from it and
 //! run by one caller at a time. Models are `Send`, start no threads and keep no
 //! files open.
+#![forbid(unsafe_code)]
 
 pub mod asr;
 pub mod embed;
@@ -14,4 +15,4 @@ pub mod parity;
 pub mod vad;
 pub mod voiceprint;
 
-pub use graph::{GraphError, LoadError};
+pub use graph::{GraphError, LoadError, operator_counts};

@@ -73,6 +73,9 @@ pub struct Manifest {
     /// Cosine thresholds; for voiceprints, and for them always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thresholds: Option<Thresholds>,
+    /// How sure a cosine is; for voiceprints, and for them always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
     /// How far the runtime may stray from the original graph.
     pub parity: Parity,
     /// What only this kind of model needs to know.
@@ -139,8 +142,29 @@ pub struct Thresholds {
     pub match_: f32,
     /// At or above it the turn also moves that voice's centroid.
     pub update: f32,
-    /// At or above it two stored voices are one.
+    /// At or above it two voices may be one, by the median over their turns. Single
+    /// turns are less alike than a turn and a centroid, so it may lie below `match`.
     pub merge: f32,
+}
+
+/// How likely two turns are of one voice, by their cosine similarity: Platt
+/// scaling, fitted on speakers that nothing is measured on. Both outcomes are taken
+/// for equally likely beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// Change of the log odds for a change of the cosine by 1.
+    pub slope: f32,
+    /// Log odds at a cosine of 0.
+    pub offset: f32,
+}
+
+impl Calibration {
+    /// The probability, from 0 to 1, that two turns of this similarity are of one
+    /// voice.
+    pub fn probability(self, cosine: f32) -> f32 {
+        1.0 / (1.0 + (-(self.slope * cosine + self.offset)).exp())
+    }
 }
 
 /// How the runtime's results compare with the original graph's, over the pack's

@@ -104,7 +104,17 @@ pub struct Pack {
 impl Pack {
     /// Opens the pack of one kind under `root` and verifies all of it.
     pub fn open(root: &Path, kind: Kind) -> Result<Self, PackError> {
-        let pack = Self::open_unsealed(&root.join(kind.name()))?;
+        Self::open_variant(root, kind, None)
+    }
+
+    /// The same where there is more than one pack of a kind: variant `x` of kind
+    /// `y` lies in the folder `y-x`.
+    pub fn open_variant(root: &Path, kind: Kind, variant: Option<&str>) -> Result<Self, PackError> {
+        let folder = match variant {
+            None => kind.name().to_owned(),
+            Some(variant) => format!("{}-{variant}", kind.name()),
+        };
+        let pack = Self::open_unsealed(&root.join(folder))?;
         if pack.manifest.kind != kind {
             let found = pack.manifest.kind;
             return Err(PackError::Kind {
@@ -182,11 +192,12 @@ pub struct PackSet {
 }
 
 impl PackSet {
-    /// Opens and verifies all four; `root` holds one folder for each kind.
-    pub fn open(root: &Path) -> Result<Self, PackError> {
+    /// Opens and verifies all four; `root` holds one folder for each kind, and
+    /// `voiceprint` says which variant of that kind to take.
+    pub fn open(root: &Path, voiceprint: Option<&str>) -> Result<Self, PackError> {
         Ok(Self {
             vad: Pack::open(root, Kind::Vad)?,
-            voiceprint: Pack::open(root, Kind::Voiceprint)?,
+            voiceprint: Pack::open_variant(root, Kind::Voiceprint, voiceprint)?,
             asr: Pack::open(root, Kind::Asr)?,
             embed: Pack::open(root, Kind::Embed)?,
         })

@@ -5,11 +5,12 @@
 //! voiceprint says little, and [`VoiceprintEncoder::embed`] does not judge that:
 //! the tracker knows the length of its turns.
 
+pub use earwitness_dsp::fbank::Features;
 use earwitness_dsp::fbank::{self, FbankError, FbankOptions};
 use tract_onnx::prelude::*;
 
 use crate::graph::{Graph, GraphError, LoadError, floats};
-use crate::manifest::{FrontEnd, Thresholds};
+use crate::manifest::{Calibration, FrontEnd, Thresholds};
 use crate::pack::Pack;
 
 /// Why an utterance has no voiceprint.
@@ -40,6 +41,7 @@ pub struct VoiceprintEncoder {
     front_end: FbankOptions,
     dim: usize,
     thresholds: Thresholds,
+    calibration: Calibration,
 }
 
 impl VoiceprintEncoder {
@@ -61,6 +63,9 @@ impl VoiceprintEncoder {
         let Some(thresholds) = pack.manifest.thresholds else {
             return Err(pack.malformed("a voiceprint needs `thresholds`").into());
         };
+        let Some(calibration) = pack.manifest.calibration else {
+            return Err(pack.malformed("a voiceprint needs `calibration`").into());
+        };
         let graph = Graph::load_shaped(
             pack,
             "model.onnx",
@@ -72,6 +77,7 @@ impl VoiceprintEncoder {
             front_end,
             dim,
             thresholds,
+            calibration,
         })
     }
 
@@ -81,19 +87,33 @@ impl VoiceprintEncoder {
     /// [`Self::LONGEST_S`] seconds only the middle is heard: more would cost
     /// memory and time and hardly change the result.
     pub fn embed(&mut self, samples: &[f32]) -> Result<Vec<f32>, VoiceprintError> {
+        let features = self.features(samples)?;
+        self.embed_features(&features)
+    }
+
+    /// What the model is fed with: the features of the front end.
+    pub fn features(&self, samples: &[f32]) -> Result<Features, VoiceprintError> {
         let samples = self.middle(samples);
         if !samples.iter().all(|sample| sample.is_finite()) {
             return Err(VoiceprintError::NotFinite("samples are"));
         }
         let features = fbank::compute(self.front_end, samples)?;
-        if features.frames() == 0 {
-            let needed = (self.front_end.frame_length_ms * self.front_end.sample_rate_hz as f32
-                / 1000.0) as usize;
+        if features.frames() < Self::LEAST_FRAMES {
+            let (length_ms, shift_ms) = (
+                self.front_end.frame_length_ms,
+                self.front_end.frame_shift_ms,
+            );
+            let needed_ms = length_ms + (Self::LEAST_FRAMES - 1) as f32 * shift_ms;
             return Err(VoiceprintError::TooShort {
                 given: samples.len(),
-                needed,
+                needed: (needed_ms * self.front_end.sample_rate_hz as f32 / 1000.0) as usize,
             });
         }
+        Ok(features)
+    }
+
+    /// The voiceprint of an utterance whose features are known, of length 1.
+    pub fn embed_features(&mut self, features: &Features) -> Result<Vec<f32>, VoiceprintError> {
         let shape = [1, features.frames(), features.bins];
         let input = Tensor::from_shape(&shape, &features.data).map_err(GraphError::from)?;
         let outputs = self.graph.run(tvec!(input.into_tvalue()))?;
@@ -109,6 +129,15 @@ impl VoiceprintEncoder {
     pub fn thresholds(&self) -> Thresholds {
         self.thresholds
     }
+
+    /// How sure a cosine similarity of this model's voiceprints is.
+    pub fn calibration(&self) -> Calibration {
+        self.calibration
+    }
+
+    /// Frames without which the time-delay convolutions of a model have nothing to
+    /// look at.
+    const LEAST_FRAMES: usize = 8;
 
     /// The longest utterance that is heard whole, in seconds.
     pub const LONGEST_S: usize = 6;

@@ -4,14 +4,20 @@
 //! when no daemon runs: one definition of what every request means.
 
 use earwitness_api::{
-    message::{Ask, ErrorCode, MAX_QUESTION_SAMPLES, Question, Request, Response, SpeakerRef},
-    types::{Answer, Record, RecordFilter, Speaker, SpeakerId},
+    message::{
+        Ask, Enrol, ErrorCode, MAX_QUESTION_SAMPLES, Question, Request, Response, SpeakerRef, Write,
+    },
+    types::{Answer, MergeReason, Record, RecordFilter, Speaker, SpeakerId},
 };
-use earwitness_store::{StorageError, Store};
+use earwitness_store::{
+    MergeError, NameError, NewMerge, SplitError, StorageError, Store, UnmergeError,
+};
 
 use crate::{
     hub::{Hub, HubError},
     recall::Asker,
+    voices::EnrolError,
+    write::WriteError,
 };
 
 /// Records in one response at most, so that it fits into a frame; a client asks
@@ -25,7 +31,28 @@ const DEFAULT_EVIDENCE: usize = 3;
 pub fn answer(store: &Store, request: Request) -> Response {
     match try_answer(store, request) {
         Ok(response) => response,
-        Err(error) => failure(ErrorCode::Unavailable, &error),
+        Err(error) => failure(code_of(&*error), &error),
+    }
+}
+
+/// Whether the store cannot do it now, or never would.
+fn code_of(error: &(dyn std::error::Error + 'static)) -> ErrorCode {
+    let refused = match (
+        error.downcast_ref::<NameError>(),
+        error.downcast_ref::<MergeError>(),
+        error.downcast_ref::<UnmergeError>(),
+        error.downcast_ref::<SplitError>(),
+    ) {
+        (Some(error), ..) => !matches!(error, NameError::Storage(_)),
+        (_, Some(error), ..) => !matches!(error, MergeError::Storage(_)),
+        (_, _, Some(error), _) => !matches!(error, UnmergeError::Storage(_)),
+        (.., Some(error)) => !matches!(error, SplitError::Storage(_)),
+        _ => false,
+    };
+    if refused {
+        ErrorCode::BadRequest
+    } else {
+        ErrorCode::Unavailable
     }
 }
 
@@ -48,7 +75,34 @@ fn try_answer(store: &Store, request: Request) -> Result<Response, Box<dyn std::
             Response::Speaker(store.name_speaker(speaker, &name)?)
         }
         Request::ListSessions => Response::Sessions(store.sessions()?),
-        Request::Status | Request::Ask(_) | Request::Subscribe => failure(
+        Request::ListIdentities => Response::Identities(store.identities()?),
+        Request::ListMerges => Response::Merges(store.merges()?),
+        Request::MergeSpeakers {
+            into,
+            from,
+            despite_names,
+        } => Response::Identity(store.merge(NewMerge {
+            into,
+            from,
+            why: MergeReason::ByHand,
+            despite_names,
+        })?),
+        Request::UndoMerge { from } => Response::Merge(store.unmerge(from)?),
+        Request::SplitSpeaker { speaker, records } => {
+            Response::Speaker(store.split(speaker, &records)?)
+        }
+        Request::SetConsent { speaker, consent } => {
+            Response::Identity(store.set_consent(speaker, consent)?)
+        }
+        Request::Enrol(_) | Request::EstimateVoices => failure(
+            ErrorCode::BadRequest,
+            &"this takes the models; ask a running daemon, or use the program itself",
+        ),
+        Request::Status
+        | Request::Ask(_)
+        | Request::Subscribe
+        | Request::Follow
+        | Request::Write(_) => failure(
             ErrorCode::BadRequest,
             &"only a running daemon answers this; start `earwitness run`",
         ),
@@ -87,13 +141,45 @@ fn try_ask(hub: &Hub, ask: Ask) -> Result<Response, HubError> {
             let message = format!("a spoken question lasts at most {seconds} s; ask a shorter one");
             return Ok(failure(ErrorCode::BadRequest, &message));
         }
-        Question::Audio(samples) => {
-            let samples: Vec<f32> = samples.iter().map(|&s| f32::from(s) / 32768.0).collect();
-            hub.ask_aloud(&samples, asker)?
-        }
+        Question::Audio(samples) => hub.ask_aloud(&floats(&samples), asker)?,
     };
     shorten(&mut answer, ask.limit);
     Ok(Response::Answer(Box::new(answer)))
+}
+
+/// Remembers a turn that was transcribed elsewhere.
+pub fn write(hub: &Hub, write: &Write) -> Response {
+    match hub.write(write) {
+        Ok(record) => Response::Record(Box::new(record)),
+        Err(WriteError::Hub(error)) => failure(ErrorCode::Unavailable, &error),
+        Err(error @ WriteError::Speaker(_)) => not_found(error.to_string()),
+        Err(error) => failure(ErrorCode::BadRequest, &error),
+    }
+}
+
+/// Learns a voice that somebody lends on purpose.
+pub fn enrol(hub: &Hub, enrol: &Enrol) -> Response {
+    let recordings: Vec<Vec<f32>> = enrol.recordings.iter().map(|pcm| floats(pcm)).collect();
+    match hub.enrol(&enrol.name, &recordings) {
+        Ok(enrolled) => Response::Enrolled(enrolled),
+        Err(error @ EnrolError::Hub(_)) => failure(ErrorCode::Unavailable, &error),
+        Err(error) => failure(ErrorCode::BadRequest, &error),
+    }
+}
+
+/// Says how well the hub's voices can be told apart.
+pub fn estimate_voices(hub: &Hub) -> Response {
+    match hub.estimate_voices() {
+        Ok(estimates) => Response::VoiceEstimates(estimates),
+        Err(error) => failure(ErrorCode::Unavailable, &error),
+    }
+}
+
+/// Samples from -1 to 1.
+pub(crate) fn floats(pcm: &[i16]) -> Vec<f32> {
+    pcm.iter()
+        .map(|&sample| f32::from(sample) / 32768.0)
+        .collect()
 }
 
 /// Leaves the best pieces of evidence, and any further one that the answer

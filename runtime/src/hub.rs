@@ -9,19 +9,29 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use earwitness_api::message::VoiceEstimate;
 use earwitness_models::{
     GraphError, LoadError,
-    asr::{self, AsrError, Recognizer},
+    asr::{self, AsrError, Lexicon, Recognizer, Transcript},
     embed::TextEmbedder,
+    manifest::Calibration,
     pack::{PackError, PackSet},
     vad::{SpeechDetector, VadError},
     voiceprint::{VoiceprintEncoder, VoiceprintError},
 };
-use earwitness_store::{AppendError, OpenError, QueryError, SessionError, StorageError, Store};
+use earwitness_store::{
+    AppendError, OpenError, QueryError, SessionError, StorageError, Store, VoiceprintModel,
+};
 
 use crate::{
-    answer::Answerer, attribute::AttributeOptions, capture::CaptureError, recall::RecallOptions,
+    answer::Answerer,
+    attribute::{AttributeOptions, reconcile::Match},
+    capture::CaptureError,
+    gate::GatedDetector,
+    recall::RecallOptions,
     segment::SegmentOptions,
+    transcribe::{LiveOptions, written},
+    voices::{estimate, reconcile_store},
 };
 
 /// Everything that can stop the way from sound to answer.
@@ -60,6 +70,9 @@ pub enum HubError {
     /// The memory was written with other models.
     #[error(transparent)]
     Query(#[from] QueryError),
+    /// The voices in memory come from another voiceprint model.
+    #[error(transparent)]
+    OtherVoices(#[from] earwitness_store::VoiceprintError),
     /// Sound could not be had.
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -75,10 +88,16 @@ pub enum HubError {
 }
 
 /// How the hub works; every default is what the device runs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct HubOptions {
+    /// Which voiceprint pack to use, where there is more than one.
+    pub voiceprint: Option<String>,
     /// How speech is cut out.
     pub segment: SegmentOptions,
+    /// How words are shown while they are spoken; `None` shows none.
+    pub partials: Option<LiveOptions>,
+    /// Names and places that are spoken of here.
+    pub household: Vec<String>,
     /// How evidence is found.
     pub recall: RecallOptions,
 }
@@ -88,6 +107,8 @@ pub struct Hub {
     pub(crate) store: Store,
     pub(crate) options: HubOptions,
     pub(crate) attribute: AttributeOptions,
+    pub(crate) calibration: Calibration,
+    merge_at: f32,
     packs: PackSet,
     voiceprint: Mutex<VoiceprintEncoder>,
     recognizer: Mutex<Box<dyn Recognizer + Send>>,
@@ -103,14 +124,21 @@ impl Hub {
         answerer: Box<dyn Answerer>,
         options: HubOptions,
     ) -> Result<Self, HubError> {
-        let packs = PackSet::open(packs)?;
+        let packs = PackSet::open(packs, options.voiceprint.as_deref())?;
         let voiceprint = VoiceprintEncoder::load(&packs.voiceprint)?;
         let recognizer = asr::load(&packs.asr)?;
         let embedder = TextEmbedder::load(&packs.embed)?;
+        let store = Store::open(store)?;
+        store.use_voiceprint_model(&VoiceprintModel {
+            name: packs.voiceprint.manifest.name.clone(),
+            dim: voiceprint.dim() as u16,
+        })?;
         Ok(Self {
-            store: Store::open(store)?,
+            store,
             options,
             attribute: AttributeOptions::new(voiceprint.thresholds()),
+            calibration: voiceprint.calibration(),
+            merge_at: voiceprint.thresholds().merge,
             voiceprint: Mutex::new(voiceprint),
             recognizer: Mutex::new(recognizer),
             embedder: Mutex::new(embedder),
@@ -124,17 +152,78 @@ impl Hub {
         &self.store
     }
 
+    /// Whether words are shown while they are spoken.
+    pub fn shows_partials(&self) -> bool {
+        self.options.partials.is_some()
+    }
+
+    /// Merges the identities that turn out to be one voice; to be called when a
+    /// session is over.
+    pub fn reconcile(&self) -> Result<Vec<Match>, HubError> {
+        let merged = reconcile_store(&self.store, self.merge_at)?;
+        for found in &merged {
+            tracing::info!(
+                speaker = found.from.0,
+                into = found.into.0,
+                similarity = found.similarity,
+                "two voices are one"
+            );
+        }
+        Ok(merged)
+    }
+
+    /// How well the voices in memory can be told apart.
+    pub fn estimate_voices(&self) -> Result<Vec<VoiceEstimate>, StorageError> {
+        let kept = self.store.voiceprints()?;
+        Ok(estimate(&kept, self.attribute.match_at, self.calibration))
+    }
+
     /// A voice-activity detector at the start of a stream.
-    pub(crate) fn detector(&self) -> Result<SpeechDetector, LoadError> {
-        SpeechDetector::load(&self.packs.vad)
+    pub(crate) fn detector(&self) -> Result<GatedDetector, LoadError> {
+        SpeechDetector::load(&self.packs.vad).map(GatedDetector::new)
     }
 
+    /// Numbers in a voiceprint.
+    pub(crate) fn voiceprint_dim(&self) -> u16 {
+        lock(&self.voiceprint).dim() as u16
+    }
+
+    /// The voiceprint of some speech. Where none can be had of it, the zero vector,
+    /// which is like nobody and can teach nothing.
     pub(crate) fn voiceprint(&self, samples: &[f32]) -> Result<Vec<f32>, VoiceprintError> {
-        lock(&self.voiceprint).embed(samples)
+        let mut encoder = lock(&self.voiceprint);
+        match encoder.embed(samples) {
+            Err(VoiceprintError::TooShort { .. } | VoiceprintError::NotFinite(_)) => {
+                Ok(vec![0.0; encoder.dim()])
+            }
+            outcome => outcome,
+        }
     }
 
+    /// The words in one stretch of speech that begins with the given tokens.
+    pub(crate) fn transcribe_after(
+        &self,
+        begins: &[u32],
+        samples: &[f32],
+    ) -> Result<Transcript, AsrError> {
+        lock(&self.recognizer).transcribe_after(begins, samples)
+    }
+
+    /// The words in one stretch of speech, in their written form.
     pub(crate) fn transcribe(&self, samples: &[f32]) -> Result<String, AsrError> {
-        Ok(lock(&self.recognizer).transcribe(samples)?.text)
+        Ok(written::form(&self.transcribe_after(&[], samples)?.text))
+    }
+
+    /// Prefers the names of the people heard so far, and of the household, when
+    /// it recognises words from now on.
+    pub(crate) fn refresh_lexicon(&self) -> Result<(), StorageError> {
+        let speakers = self.store.speakers()?;
+        let people = speakers
+            .iter()
+            .filter_map(|speaker| speaker.name.as_deref());
+        let household = self.options.household.iter().map(String::as_str);
+        lock(&self.recognizer).prefer(Lexicon::new(household.chain(people)));
+        Ok(())
     }
 
     pub(crate) fn embed(&self, text: &str) -> Result<Vec<f32>, GraphError> {

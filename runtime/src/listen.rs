@@ -1,5 +1,7 @@
 //! The way in: samples to segments to turns to acknowledged records.
 //!
+//! While a segment grows its words are shown, where that is asked for.
+//!
 //! Streaming equals batch: the records depend on the samples and on nothing
 //! else. A segment without words (a cough, a slammed door) makes no record and
 //! teaches no voice.
@@ -10,25 +12,33 @@ use std::{
     time::{Duration, Instant},
 };
 
-use earwitness_api::types::{Record, Session};
-use earwitness_models::{asr::AsrError, vad::SpeechDetector, voiceprint::VoiceprintError};
-use earwitness_store::{AppendError, Block, Key, NewRecord, Speaking};
+use earwitness_api::{
+    message::{Partial, SpokenWord, Transcript},
+    types::{Record, Session},
+};
+use earwitness_models::{asr, asr::AsrError, voiceprint::VoiceprintError};
+use earwitness_store::AppendError;
 
 use crate::{
-    attribute::attribute,
-    capture::SAMPLE_RATE_HZ,
+    attribute::{self, Floor, Quality},
+    capture::{SAMPLE_RATE_HZ, samples_to_ms},
+    gate::GatedDetector,
     hub::{Hub, HubError},
     meter::{Meter, Stage},
-    segment::{Segment, Segmenter},
+    remember::{By, Turn},
+    segment::{self, Segment, Segmenter},
+    transcribe::{Live, Shown, written},
 };
 
 /// Turns one stream of sound into records of one session.
 pub struct Listener<'h> {
     hub: &'h Hub,
     session: Session,
-    segmenter: Segmenter<SpeechDetector>,
+    segmenter: Segmenter<GatedDetector>,
+    live: Option<Live>,
     offset_ms: u64,
     known: Known,
+    floor: Floor,
     account: Account,
 }
 
@@ -39,10 +49,23 @@ pub struct Account {
     pub records: u64,
     /// Segments in which no word was recognised.
     pub wordless: u64,
+    /// Turns dropped, since whoever spoke refused to be recorded.
+    pub refused: u64,
     /// Sound listened to.
     pub audio: Duration,
     /// Where the time went.
     pub stages: Meter,
+}
+
+/// What a listener tells while it listens.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'t> {
+    /// Words while they are spoken.
+    Partial(&'t Partial),
+    /// What was said in a turn that is over.
+    Transcript(&'t Transcript),
+    /// A record that is durable.
+    Record(&'t Record),
 }
 
 /// Where on a session's timeline a stream begins, and what of it is known.
@@ -60,22 +83,25 @@ pub struct Placement {
 /// and is passed over when it does. One that does not turn up before the first
 /// new segment shows that the sound is another.
 #[derive(Clone, Debug, Default)]
-pub struct Known(BTreeSet<(u64, u64)>);
+pub struct Known {
+    spans: BTreeSet<(u64, u64)>,
+    floor: Floor,
+}
 
 impl Known {
-    /// The given records.
+    /// The given records, in the order of time.
     pub fn new(records: &[Record]) -> Self {
-        Self(
-            records
-                .iter()
-                .map(|record| (record.start_ms, record.end_ms))
-                .collect(),
-        )
+        let mut known = Self::default();
+        for record in records {
+            known.spans.insert((record.start_ms, record.end_ms));
+            known.floor.pass(record.speaker.speaker, record.end_ms);
+        }
+        known
     }
 
     /// Refuses a session of which something has not turned up again.
     pub fn check_all_found(&self, session: &str) -> Result<(), HubError> {
-        if self.0.is_empty() {
+        if self.spans.is_empty() {
             Ok(())
         } else {
             Err(HubError::OtherSound(session.to_owned()))
@@ -86,10 +112,10 @@ impl Known {
     /// of these or had no words.
     fn covers(&mut self, start_ms: u64, end_ms: u64) -> bool {
         let covered = self
-            .0
+            .spans
             .last()
             .is_some_and(|&(last_start, _)| start_ms <= last_start);
-        self.0.remove(&(start_ms, end_ms));
+        self.spans.remove(&(start_ms, end_ms));
         covered
     }
 }
@@ -97,38 +123,55 @@ impl Known {
 impl<'h> Listener<'h> {
     /// A listener at the start of a stream.
     pub fn new(hub: &'h Hub, session: Session, placement: Placement) -> Result<Self, HubError> {
+        hub.refresh_lexicon()?;
         Ok(Self {
             segmenter: Segmenter::new(hub.detector()?, hub.options.segment),
+            live: hub.options.partials.map(Live::new),
             hub,
             session,
             offset_ms: placement.offset_ms,
+            floor: placement.known.floor,
             known: placement.known,
             account: Account::default(),
         })
     }
 
-    /// Takes the next 16 kHz samples; hands over each record once it is durable.
+    /// Takes the next 16 kHz samples; tells what becomes of them.
+    ///
+    /// All samples are taken in even where a record cannot be written; the first
+    /// such error is handed back.
     pub fn push(
         &mut self,
-        samples: &[f32],
-        acknowledged: &mut dyn FnMut(&Record),
+        mut samples: &[f32],
+        tell: &mut dyn FnMut(Told<'_>),
     ) -> Result<(), HubError> {
-        let started = Instant::now();
-        let mut segments = Vec::new();
-        self.segmenter
-            .push(samples, |segment| collect(&mut segments, segment))?;
-        let audio = duration(samples.len());
-        self.account.audio += audio;
-        self.account.stages.book(Stage::Segment, audio, started);
-        self.remember_all(segments, acknowledged)
+        let mut outcome = Ok(());
+        loop {
+            let (started, before) = (Instant::now(), samples.len());
+            let event = self.segmenter.advance(&mut samples)?;
+            let audio = duration(before - samples.len());
+            self.account.audio += audio;
+            self.account.stages.book(Stage::Segment, audio, started);
+            let done = match event {
+                None => return outcome,
+                Some(segment::Event::Grown) => self.look(tell),
+                Some(segment::Event::Over(segment)) => self.take_in(&segment, tell),
+                Some(segment::Event::Dropped) => {
+                    self.end_of_look(0);
+                    Ok(())
+                }
+            };
+            outcome = outcome.and(done);
+        }
     }
 
     /// Ends the stream: what is still being spoken becomes the last record.
-    pub fn finish(&mut self, acknowledged: &mut dyn FnMut(&Record)) -> Result<(), HubError> {
-        let mut segments = Vec::new();
-        self.segmenter
-            .finish(|segment| collect(&mut segments, segment))?;
-        self.remember_all(segments, acknowledged)
+    pub fn finish(&mut self, tell: &mut dyn FnMut(Told<'_>)) -> Result<(), HubError> {
+        let mut outcome = Ok(());
+        for segment in self.segmenter.finish()? {
+            outcome = outcome.and(self.take_in(&segment, tell));
+        }
+        outcome
     }
 
     /// What is known and has not turned up again; for the stream that follows.
@@ -141,98 +184,128 @@ impl<'h> Listener<'h> {
         &self.account
     }
 
-    fn remember_all(
-        &mut self,
-        segments: Vec<Segment>,
-        acknowledged: &mut dyn FnMut(&Record),
-    ) -> Result<(), HubError> {
-        for segment in segments {
-            let start_ms = self.offset_ms + segment.start_ms();
-            if self
-                .known
-                .covers(start_ms, self.offset_ms + segment.end_ms())
-            {
-                continue;
-            }
-            self.known.check_all_found(&self.session.name)?;
-            if let Some(record) = self.remember(&segment)? {
-                self.account.records += 1;
-                acknowledged(&record);
-            }
+    /// Shows the words of the growing segment, if it is time to.
+    fn look(&mut self, tell: &mut dyn FnMut(Told<'_>)) -> Result<(), HubError> {
+        let (Some(live), Some(growing)) = (&mut self.live, self.segmenter.open()) else {
+            return Ok(());
+        };
+        let (hub, started) = (self.hub, Instant::now());
+        let transcribe = |known: &[u32], samples: &[f32]| hub.transcribe_after(known, samples);
+        if let Some(Shown { stable, tentative }) = live.look(growing.samples, transcribe)? {
+            tell(Told::Partial(&Partial {
+                session: self.session.id,
+                start_ms: self.offset_ms + samples_to_ms(growing.start),
+                stable: stable.clone(),
+                tentative: tentative.clone(),
+            }));
         }
+        // The sound is booked when the segment is over.
+        self.account
+            .stages
+            .book(Stage::Partials, Duration::ZERO, started);
         Ok(())
     }
 
-    fn remember(&mut self, segment: &Segment) -> Result<Option<Record>, HubError> {
-        let (voiceprint, text) = self.understand(segment)?;
-        if text.is_empty() {
-            self.account.wordless += 1;
-            return Ok(None);
-        }
-        let audio = duration(segment.samples.len());
-        let started = Instant::now();
-        let semantic = self.hub.embed(&text)?;
-        self.account.stages.book(Stage::Embed, audio, started);
-
-        let started = Instant::now();
-        let key = Key {
-            semantic: Block::quantize(&semantic),
-            speaker: Block::quantize(&voiceprint),
-            temporal: Block::default(),
-        };
-        let record = self.append(segment, &voiceprint, text, key)?;
-        self.account.stages.book(Stage::Write, audio, started);
-        Ok(Some(record))
+    /// The tokens that the text of a segment begins with, which is over.
+    fn end_of_look(&mut self, length: usize) -> Vec<u32> {
+        self.live
+            .as_mut()
+            .map_or(Vec::new(), |live| live.end(length))
     }
 
-    /// Attributes a turn and makes it durable. Somebody may ask to forget at any
-    /// moment: the speaker that the turn was just given to, or the very session
-    /// that is going on, which then begins anew with this turn.
-    fn append(
+    fn take_in(
         &mut self,
         segment: &Segment,
-        voiceprint: &[f32],
-        text: String,
-        key: Key,
-    ) -> Result<Record, HubError> {
-        let store = &self.hub.store;
+        tell: &mut dyn FnMut(Told<'_>),
+    ) -> Result<(), HubError> {
+        let begins = self.end_of_look(segment.samples.len());
         let start_ms = self.offset_ms + segment.start_ms();
-        let unix_ms = self
-            .session
-            .started_unix_ms
-            .saturating_add_unsigned(start_ms);
-        let mut new = NewRecord {
+        if self
+            .known
+            .covers(start_ms, self.offset_ms + segment.end_ms())
+        {
+            return Ok(());
+        }
+        self.known.check_all_found(&self.session.name)?;
+        let (voiceprint, words) = self.understand(segment, &begins)?;
+        let transcript = self.transcript(segment, words);
+        tell(Told::Transcript(&transcript));
+        if transcript.text.is_empty() {
+            self.account.wordless += 1;
+            return Ok(());
+        }
+        match self.remember(segment, &voiceprint, &transcript) {
+            Ok(record) => {
+                self.account.records += 1;
+                tell(Told::Record(&record));
+                Ok(())
+            }
+            Err(HubError::Append(AppendError::NoConsent(_))) => {
+                self.floor.pass(None, transcript.end_ms);
+                self.account.refused += 1;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn transcript(&self, segment: &Segment, words: asr::Transcript) -> Transcript {
+        let start_ms = self.offset_ms + segment.start_ms();
+        let at = |sample: usize| start_ms + samples_to_ms(sample as u64);
+        Transcript {
             session: self.session.id,
             start_ms,
             end_ms: self.offset_ms + segment.end_ms(),
-            unix_ms,
-            speaker: Speaking::Unknown { score: 0.0 },
-            addressees: Vec::new(),
-            text,
-            attachments: Vec::new(),
-            key,
-        };
-        loop {
-            let voices = store.voices()?;
-            new.speaker = attribute(&voices, voiceprint, segment.speech_ms, &self.hub.attribute);
-            match store.append(new.clone()) {
-                Err(AppendError::NoSuchSpeaker(_)) => {}
-                Err(AppendError::NoSuchSession(_)) => {
-                    let Session {
-                        name,
-                        started_unix_ms,
-                        ..
-                    } = &self.session;
-                    self.session = store.begin_session(name, *started_unix_ms)?;
-                    new.session = self.session.id;
-                }
-                outcome => return Ok(outcome?),
-            }
+            text: written::form(&words.text),
+            raw: words.text,
+            words: words
+                .words
+                .into_iter()
+                .map(|word| SpokenWord {
+                    text: word.text,
+                    start_ms: at(word.samples.start),
+                    end_ms: at(word.samples.end),
+                    probability: word.probability,
+                })
+                .collect(),
         }
     }
 
+    fn remember(
+        &mut self,
+        segment: &Segment,
+        voiceprint: &[f32],
+        said: &Transcript,
+    ) -> Result<Record, HubError> {
+        let audio = duration(segment.samples.len());
+        let started = Instant::now();
+        let semantic = self.hub.embed(&said.text)?;
+        self.account.stages.book(Stage::Embed, audio, started);
+
+        let started = Instant::now();
+        let turn = Turn {
+            start_ms: said.start_ms,
+            end_ms: said.end_ms,
+            text: &said.text,
+            semantic: &semantic,
+            by: By::Voice(attribute::Turn {
+                voiceprint,
+                quality: Quality::of(&segment.samples, segment.speech_ms),
+                neighbour: self.floor.neighbour(said.start_ms),
+            }),
+        };
+        let record = self.hub.remember(&mut self.session, &turn)?;
+        self.floor.pass(record.speaker.speaker, record.end_ms);
+        self.account.stages.book(Stage::Write, audio, started);
+        Ok(record)
+    }
+
     /// Voiceprint and words, worked out side by side from the same sound.
-    fn understand(&mut self, segment: &Segment) -> Result<(Vec<f32>, String), HubError> {
+    fn understand(
+        &mut self,
+        segment: &Segment,
+        begins: &[u32],
+    ) -> Result<(Vec<f32>, asr::Transcript), HubError> {
         let hub = self.hub;
         let samples = &segment.samples;
         let timed = |started: Instant| started.elapsed();
@@ -242,12 +315,12 @@ impl<'h> Listener<'h> {
                 (hub.voiceprint(samples), timed(started))
             });
             let started = Instant::now();
-            let words = (hub.transcribe(samples), timed(started));
+            let words = (hub.transcribe_after(begins, samples), timed(started));
             (voiceprint.join(), words)
         });
         let (voiceprint, attribute_wall): (Result<_, VoiceprintError>, Duration) =
             voiceprint.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (text, transcribe_wall): (Result<_, AsrError>, Duration) = words;
+        let (words, transcribe_wall): (Result<_, AsrError>, Duration) = words;
         let audio = duration(samples.len());
         self.account
             .stages
@@ -255,13 +328,13 @@ impl<'h> Listener<'h> {
         self.account
             .stages
             .add(Stage::Transcribe, audio, transcribe_wall);
-        Ok((voiceprint?, text?))
+        if self.live.is_some() {
+            self.account
+                .stages
+                .add(Stage::Partials, audio, Duration::ZERO);
+        }
+        Ok((voiceprint?, words?))
     }
-}
-
-fn collect(segments: &mut Vec<Segment>, segment: Segment) -> Result<(), HubError> {
-    segments.push(segment);
-    Ok(())
 }
 
 fn duration(samples: usize) -> Duration {

@@ -1,4 +1,5 @@
 //! The program on the device: a thin command line over the library.
+#![forbid(unsafe_code)]
 
 mod cli;
 

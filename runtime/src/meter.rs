@@ -11,7 +11,9 @@ pub enum Stage {
     Segment,
     /// Voiceprint and attribution.
     Attribute,
-    /// Speech recognition.
+    /// Speech recognition while it is spoken.
+    Partials,
+    /// Speech recognition at the end of a turn.
     Transcribe,
     /// Text embedding of the key.
     Embed,
@@ -21,9 +23,10 @@ pub enum Stage {
 
 impl Stage {
     /// All stages in order.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Segment,
         Self::Attribute,
+        Self::Partials,
         Self::Transcribe,
         Self::Embed,
         Self::Write,
@@ -34,6 +37,7 @@ impl Stage {
         match self {
             Self::Segment => "segment",
             Self::Attribute => "attribute",
+            Self::Partials => "partials",
             Self::Transcribe => "transcribe",
             Self::Embed => "embed",
             Self::Write => "write",
@@ -84,9 +88,14 @@ impl Meter {
 }
 
 impl Serialize for Meter {
-    /// `{"segment": {"audio_s": ..., "wall_s": ..., "rtf": ...}, ...}`
+    /// `{"segment": {"audio_s": ..., "wall_s": ..., "rtf": ...}, ...}`, without the
+    /// stages that had no sound.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(Stage::ALL.map(|stage| (stage.name(), self.stage(stage))))
+        let entries = Stage::ALL.map(|stage| (stage.name(), self.stage(stage)));
+        let at_work = entries
+            .into_iter()
+            .filter(|(_, time)| !time.audio.is_zero());
+        serializer.collect_map(at_work)
     }
 }
 
@@ -101,10 +110,17 @@ impl Serialize for StageTime {
 /// Highest resident set of this process so far, in MiB; `None` where the system
 /// does not tell.
 pub fn peak_resident_mib() -> Option<f64> {
+    memory_mib("VmHWM:")
+}
+
+/// Resident set of this process now, in MiB; `None` where the system does not tell.
+pub fn resident_mib() -> Option<f64> {
+    memory_mib("VmRSS:")
+}
+
+fn memory_mib(entry: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(entry))?;
     let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib / 1024.0)
 }

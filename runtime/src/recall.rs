@@ -15,7 +15,7 @@ use earwitness_store::{Block, Key, KeyLayout, Query, QueryError, Scored, Voice, 
 
 use crate::{
     answer::{Question, cues},
-    attribute::best_match,
+    attribute::recognise,
     hub::{Hub, HubError},
 };
 
@@ -193,16 +193,10 @@ impl Hub {
                 speaker: Some(id),
                 score: 1.0,
             },
-            Asker::Voice(voiceprint) => match best_match(voices, voiceprint) {
-                Some((voice, score)) => Attribution {
-                    speaker: (score >= self.attribute.match_at).then_some(voice.speaker),
-                    score,
-                },
-                None => Attribution {
-                    speaker: None,
-                    score: 0.0,
-                },
-            },
+            Asker::Voice(voiceprint) => {
+                let (speaker, score) = recognise(voices, voiceprint, &self.attribute);
+                Attribution { speaker, score }
+            }
         }
     }
 }

@@ -6,9 +6,13 @@
 //! reaches the maximum is cut where speech is least likely, and what follows the
 //! cut opens the next one, so no sample between first and last speech is lost.
 //!
+//! In noise the score flickers, and soft beginnings and ends drown: there the
+//! hangover and the margins are longer by half.
+//!
 //! Everything is counted in samples from the start of the stream, so segments
-//! do not depend on how the stream was cut into chunks. Memory is bounded by
-//! the maximum length and the pre-roll.
+//! do not depend on how the stream was cut into chunks, and neither does what is
+//! seen of one while it grows. Memory is bounded by the maximum length and the
+//! pre-roll.
 
 use std::collections::VecDeque;
 
@@ -18,6 +22,12 @@ use crate::capture::{SAMPLE_RATE_HZ, samples_to_ms};
 
 /// Samples scored at a time.
 const WINDOW: usize = SpeechDetector::WINDOW;
+
+/// Speech that is less than this many times stronger than the background (15 dB)
+/// is speech in noise.
+const CLEAR: f32 = 31.6;
+/// Weight of the newest window in the mean powers.
+const NEWEST: f32 = 0.05;
 
 /// How speech is cut out of the stream; lengths in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +87,26 @@ impl Segment {
     }
 }
 
+/// What one window of sound led to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The open segment has grown; [`Segmenter::open`] shows it.
+    Grown,
+    /// A segment is over. If it was cut, what follows the cut is open already.
+    Over(Segment),
+    /// What was open turned out to be a click.
+    Dropped,
+}
+
+/// A segment that is still growing.
+#[derive(Clone, Copy, Debug)]
+pub struct Growing<'s> {
+    /// Sample index of the first sample within the stream.
+    pub start: u64,
+    /// The sound so far, from the pre-roll on.
+    pub samples: &'s [f32],
+}
+
 /// What scores one window of [`SpeechDetector::WINDOW`] samples.
 pub trait SpeechScorer {
     /// The error of the model behind it.
@@ -102,6 +132,15 @@ pub struct Segmenter<S> {
     seen: u64,
     before: VecDeque<f32>,
     open: Option<Open>,
+    surroundings: Surroundings,
+}
+
+/// How loud it is with and without speech: mean powers of windows; 0 before the
+/// first.
+#[derive(Default)]
+struct Surroundings {
+    speech: f32,
+    background: f32,
 }
 
 /// The options in whole windows.
@@ -136,64 +175,80 @@ impl<S: SpeechScorer> Segmenter<S> {
             seen: 0,
             before: VecDeque::new(),
             open: None,
+            surroundings: Surroundings::default(),
         }
     }
 
-    /// Takes the next samples and hands over each segment that is complete.
-    pub fn push<E: From<S::Error>>(
-        &mut self,
-        mut samples: &[f32],
-        mut emit: impl FnMut(Segment) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// Takes from the front of `samples` until something is to be told, or all
+    /// of them.
+    pub fn advance(&mut self, samples: &mut &[f32]) -> Result<Option<Event>, S::Error> {
         while !samples.is_empty() {
             let (head, tail) = samples.split_at(samples.len().min(WINDOW - self.pending.len()));
             self.pending.extend_from_slice(head);
-            samples = tail;
+            *samples = tail;
             if self.pending.len() == WINDOW
-                && let Some(segment) = self.window()?
+                && let Some(event) = self.window()?
             {
-                emit(segment)?;
+                return Ok(Some(event));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Ends the stream: hands over what is still open.
-    pub fn finish<E: From<S::Error>>(
-        &mut self,
-        mut emit: impl FnMut(Segment) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// Ends the stream: what is still open is over. At most two segments.
+    pub fn finish(&mut self) -> Result<Vec<Segment>, S::Error> {
+        let mut segments = Vec::new();
         let tail = self.pending.len();
         if tail > 0 {
             // The last window is filled with silence for the detector only.
             self.pending.resize(WINDOW, 0.0);
-            if let Some(segment) = self.window()? {
-                emit(segment)?;
+            if let Some(Event::Over(segment)) = self.window()? {
+                segments.push(segment);
             }
             self.seen -= (WINDOW - tail) as u64;
         }
         let end = self.seen;
-        let margin = self.windows.margin * WINDOW;
+        let margin = self.margin();
         if let Some(mut open) = self.open.take() {
             open.samples.truncate((end - open.start) as usize);
-            if let Some(segment) = open.close(&self.windows, margin, end) {
-                emit(segment)?;
-            }
+            segments.extend(open.close(&self.windows, margin, end));
         }
-        Ok(())
+        Ok(segments)
     }
 
-    fn window(&mut self) -> Result<Option<Segment>, S::Error> {
+    /// All segments of a whole recording.
+    pub fn all(mut self, mut samples: &[f32]) -> Result<Vec<Segment>, S::Error> {
+        let mut segments = Vec::new();
+        while let Some(event) = self.advance(&mut samples)? {
+            if let Event::Over(segment) = event {
+                segments.push(segment);
+            }
+        }
+        segments.extend(self.finish()?);
+        Ok(segments)
+    }
+
+    /// The segment that is growing, if one is.
+    pub fn open(&self) -> Option<Growing<'_>> {
+        self.open.as_ref().map(|open| Growing {
+            start: open.start,
+            samples: &open.samples,
+        })
+    }
+
+    fn window(&mut self) -> Result<Option<Event>, S::Error> {
         let score = self.scorer.score(&self.pending)?;
+        self.surroundings.hear(&self.pending, score, &self.windows);
         let start = self.seen;
         self.seen += WINDOW as u64;
         if self.open.is_none() && score >= self.windows.open_above {
-            self.open = Some(Open::new(start, &mut self.before, &self.windows));
+            let margin = self.margin();
+            self.open = Some(Open::new(start, &mut self.before, margin));
         }
-        let done = match &mut self.open {
+        let event = match &mut self.open {
             Some(open) => {
                 open.extend(&self.pending, score, &self.windows);
-                self.close_or_cut()
+                Some(self.close_or_cut())
             }
             None => {
                 self.remember();
@@ -201,40 +256,78 @@ impl<S: SpeechScorer> Segmenter<S> {
             }
         };
         self.pending.clear();
-        Ok(done)
+        Ok(event)
     }
 
     /// Keeps the newest silence as pre-roll of the next segment.
     fn remember(&mut self) {
         self.before.extend(&self.pending);
-        let keep = self.windows.margin * WINDOW;
+        let keep = longer(self.windows.margin) * WINDOW;
         let excess = self.before.len().saturating_sub(keep);
         self.before.drain(..excess);
     }
 
-    fn close_or_cut(&mut self) -> Option<Segment> {
-        let open = self.open.as_mut()?;
-        let margin = self.windows.margin * WINDOW;
-        if open.silence >= self.windows.hangover {
-            let open = self.open.take()?;
+    /// Samples kept before and after speech.
+    fn margin(&self) -> usize {
+        self.surroundings.extended(self.windows.margin) * WINDOW
+    }
+
+    fn close_or_cut(&mut self) -> Event {
+        let margin = self.margin();
+        let Some(mut open) = self.open.take() else {
+            return Event::Dropped;
+        };
+        if open.silence >= self.surroundings.extended(self.windows.hangover) {
             // What lies behind the margin may be the pre-roll of the next one.
             let unused = (open.silence * WINDOW).saturating_sub(margin);
             let behind = open.samples.len() - unused;
             self.before.extend(&open.samples[behind..]);
-            return open.close(&self.windows, margin, self.seen);
+        } else if open.scores.len() >= self.windows.max {
+            self.open = Some(open.cut(&self.windows));
+        } else {
+            self.open = Some(open);
+            return Event::Grown;
         }
-        if open.scores.len() >= self.windows.max {
-            let rest = open.cut(&self.windows);
-            let whole = self.open.replace(rest)?;
-            return whole.close(&self.windows, margin, self.seen);
-        }
-        None
+        open.close(&self.windows, margin, self.seen)
+            .map_or(Event::Dropped, Event::Over)
     }
 }
 
+impl Surroundings {
+    fn hear(&mut self, window: &[f32], score: f32, windows: &Windows) {
+        let mean = if score >= windows.open_above {
+            &mut self.speech
+        } else if score < windows.close_below {
+            &mut self.background
+        } else {
+            return;
+        };
+        let power = window.iter().map(|sample| sample * sample).sum::<f32>() / WINDOW as f32;
+        *mean = if *mean > 0.0 {
+            *mean + NEWEST * (power - *mean)
+        } else {
+            power
+        };
+    }
+
+    /// A number of windows as it is here: longer in noise.
+    fn extended(&self, windows: usize) -> usize {
+        if self.speech < CLEAR * self.background {
+            longer(windows)
+        } else {
+            windows
+        }
+    }
+}
+
+/// Longer by half.
+fn longer(windows: usize) -> usize {
+    windows + windows / 2
+}
+
 impl Open {
-    fn new(start: u64, before: &mut VecDeque<f32>, windows: &Windows) -> Self {
-        let excess = before.len().saturating_sub(windows.margin * WINDOW);
+    fn new(start: u64, before: &mut VecDeque<f32>, margin: usize) -> Self {
+        let excess = before.len().saturating_sub(margin);
         let samples: Vec<f32> = before.drain(..).skip(excess).collect();
         Self {
             start: start - samples.len() as u64,

@@ -25,14 +25,13 @@ use std::{
 use earwitness_api::{
     connection::{Connection, ReceiveError},
     message::{Envelope, ErrorCode, Request, Response, Status},
-    types::Record,
 };
 
-use crate::{desk, hub::Hub};
+use crate::{desk, hub::Hub, listen::Told};
 
 /// Clients served at a time.
 pub const MAX_CLIENTS: usize = 16;
-/// Records that may wait for one subscriber.
+/// Messages that may wait for one subscriber.
 const SUBSCRIBER_QUEUE: usize = 64;
 /// How often a subscriber is looked after while no records come.
 const SUBSCRIBER_POLL: Duration = Duration::from_millis(500);
@@ -45,7 +44,14 @@ pub struct Daemon {
     started: Instant,
     clients: AtomicUsize,
     listening: AtomicBool,
-    subscribers: Mutex<Vec<SyncSender<Record>>>,
+    subscribers: Mutex<Vec<Subscriber>>,
+}
+
+/// A client that is told of what is heard.
+struct Subscriber {
+    queue: SyncSender<Response>,
+    /// Whether it wants words while they are spoken, and not records alone.
+    follows: bool,
 }
 
 impl Daemon {
@@ -70,27 +76,37 @@ impl Daemon {
         self.listening.store(listening, Ordering::Relaxed);
     }
 
-    /// Tells every subscriber of a record that is now durable.
-    pub fn publish(&self, record: &Record) {
+    /// Tells every subscriber what has been heard.
+    pub fn publish(&self, told: Told<'_>) {
+        let (message, is_record) = match told {
+            Told::Partial(partial) => (Response::Partial(partial.clone()), false),
+            Told::Transcript(said) => (Response::Transcript(Box::new(said.clone())), false),
+            Told::Record(record) => (Response::Acknowledged(Box::new(record.clone())), true),
+        };
         let mut subscribers = self
             .subscribers
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        subscribers.retain(|subscriber| subscriber.try_send(record.clone()).is_ok());
+        subscribers.retain(|subscriber| {
+            !(subscriber.follows || is_record) || subscriber.queue.try_send(message.clone()).is_ok()
+        });
     }
 
-    fn subscribe(&self) -> Receiver<Record> {
-        let (sender, receiver) = mpsc::sync_channel(SUBSCRIBER_QUEUE);
+    fn subscribe(&self, follows: bool) -> Receiver<Response> {
+        let (queue, receiver) = mpsc::sync_channel(SUBSCRIBER_QUEUE);
         self.subscribers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(sender);
+            .push(Subscriber { queue, follows });
         receiver
     }
 
     fn respond(&self, request: Request) -> Response {
         match request {
             Request::Ask(ask) => desk::ask(&self.hub, ask),
+            Request::Enrol(enrol) => desk::enrol(&self.hub, &enrol),
+            Request::EstimateVoices => desk::estimate_voices(&self.hub),
+            Request::Write(write) => desk::write(&self.hub, &write),
             Request::Status => self
                 .status()
                 .unwrap_or_else(|error| desk::failure(ErrorCode::Unavailable, &error)),
@@ -178,10 +194,11 @@ fn converse(
             Ok(None) => return Ok(()),
             Ok(Some(Envelope {
                 id,
-                body: Request::Subscribe,
+                body: request @ (Request::Subscribe | Request::Follow),
                 ..
             })) => {
-                return stream_records(daemon, connection, id);
+                let follows = request == Request::Follow;
+                return stream(daemon, connection, id, follows);
             }
             Ok(Some(Envelope { id, body, .. })) => {
                 connection.send(&Envelope::new(id, daemon.respond(body)))?;
@@ -195,19 +212,17 @@ fn converse(
     }
 }
 
-fn stream_records(
+fn stream(
     daemon: &Daemon,
     connection: &mut Connection<UnixStream>,
     id: u32,
+    follows: bool,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let records = daemon.subscribe();
+    let messages = daemon.subscribe(follows);
     connection.send(&Envelope::new(id, Response::Subscribed))?;
     loop {
-        match records.recv_timeout(SUBSCRIBER_POLL) {
-            Ok(record) => {
-                let response = Response::Acknowledged(Box::new(record));
-                connection.send(&Envelope::new(id, response))?;
-            }
+        match messages.recv_timeout(SUBSCRIBER_POLL) {
+            Ok(message) => connection.send(&Envelope::new(id, message))?,
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Err(RecvTimeoutError::Timeout) if has_left(connection.stream()) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {}

@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use earwitness::segment::{Segment, SegmentOptions, Segmenter, SpeechScorer};
+use earwitness::segment::{Event, Segment, SegmentOptions, Segmenter, SpeechScorer};
 use proptest::prelude::*;
 
 const WINDOW: usize = earwitness_models::vad::SpeechDetector::WINDOW;
@@ -23,20 +23,22 @@ impl SpeechScorer for Loudness {
 fn segments(sound: &[f32], chunks: impl Iterator<Item = usize>) -> Vec<Segment> {
     let mut segmenter = Segmenter::new(Loudness, SegmentOptions::default());
     let mut found = Vec::new();
+    let mut push = |mut chunk: &[f32]| {
+        while let Some(event) = segmenter.advance(&mut chunk).unwrap() {
+            if let Event::Over(segment) = event {
+                found.push(segment);
+            }
+        }
+    };
     let mut rest = sound;
     for length in chunks {
         let (head, tail) = rest.split_at(length.min(rest.len()));
-        segmenter.push(head, |s| keep(&mut found, s)).unwrap();
+        push(head);
         rest = tail;
     }
-    segmenter.push(rest, |s| keep(&mut found, s)).unwrap();
-    segmenter.finish(|s| keep(&mut found, s)).unwrap();
+    push(rest);
+    found.extend(segmenter.finish().unwrap());
     found
-}
-
-fn keep(found: &mut Vec<Segment>, segment: Segment) -> Result<(), Infallible> {
-    found.push(segment);
-    Ok(())
 }
 
 fn whole(sound: &[f32]) -> Vec<Segment> {
@@ -107,6 +109,16 @@ fn a_short_pause_does_not_end_a_segment_and_a_long_one_does() {
 }
 
 #[test]
+fn in_noise_a_pause_may_be_longer_and_margins_are_wider() {
+    let turns = [(0.3, 30), (0.9, 30), (0.3, 14), (0.9, 30), (0.3, 40)];
+    let found = whole(&sound(&turns));
+    assert_eq!(found.len(), 1);
+    let margin = 7 * WINDOW as u64;
+    assert_eq!(found[0].start, 30 * WINDOW as u64 - margin);
+    assert_eq!(found[0].samples.len(), 74 * WINDOW + 2 * margin as usize);
+}
+
+#[test]
 fn endless_speech_is_cut_at_its_quietest_window_and_nothing_is_lost() {
     let max = SegmentOptions::default().max_ms as usize / 32;
     let quiet_at = max - 50;
@@ -126,6 +138,23 @@ fn endless_speech_is_cut_at_its_quietest_window_and_nothing_is_lost() {
             .iter()
             .all(|segment| segment.samples.len() <= (max + 5) * WINDOW)
     );
+}
+
+#[test]
+fn a_segment_can_be_seen_while_it_grows() {
+    let sound = sound(&[(0.0, 20), (0.9, 30), (0.0, 30)]);
+    let mut segmenter = Segmenter::new(Loudness, SegmentOptions::default());
+    let (mut rest, mut seen) = (&sound[..], 0);
+    while let Some(event) = segmenter.advance(&mut rest).unwrap() {
+        let Event::Grown = event else { continue };
+        let open = segmenter.open().unwrap();
+        assert_eq!(open.start, 15 * WINDOW as u64);
+        assert!(open.samples.len() > seen);
+        seen = open.samples.len();
+        assert_eq!(open.samples, &sound[15 * WINDOW..][..seen]);
+    }
+    assert!(seen >= 35 * WINDOW);
+    assert!(segmenter.open().is_none());
 }
 
 proptest! {

@@ -1,28 +1,32 @@
-//! Writing one turn: record, key, speaker, voice and embedding in one durable
-//! transaction.
+//! Writing one turn: record, key, speaker and voice in one durable change.
 
+use crate::consent::is_refused;
 use crate::error::StorageError;
-use crate::key::{Key, KeyError, KeyLayout};
+use crate::identity::Aliases;
+use crate::key::{Block, Key, KeyError, KeyLayout};
+use crate::limits::{Limits, count_refused_voice};
 use crate::schema::{
-    EMBEDDINGS, EMBEDDINGS_PER_SPEAKER, KEYS, LAYOUT, META, RECORDS, Row, SESSIONS, SPEAKERS,
-    SpeakerRow, decode, encode, encode_key, meta, next_id, of_speaker, open, put, row,
+    LAYOUT, Row, SESSIONS, SPEAKERS, SpeakerRow, layout, next_id, next_record_id, put_meta,
+    put_speaker, row,
 };
 use crate::store::Store;
-use earwitness_api::types::{
-    Attachment, Attribution, Record, RecordId, SessionId, Speaker, SpeakerId,
-};
-use redb::{ReadableTable, Table, WriteTransaction};
+use crate::transaction::Change;
+use crate::turn::{Said, Turn, put_turn};
+use crate::voiceprint::{VoiceprintError, check_dim, check_finite};
+use earwitness_api::types::{Attachment, Attribution, Record, RecordId, SessionId, SpeakerId};
+use redb::{ReadableTable, Table};
 
 /// The longest text of a record, in bytes of UTF-8.
 pub const MAX_TEXT_BYTES: usize = 4096;
+/// The most turns of one transaction; in a store for fewer than four times as
+/// many records, a quarter of these.
+pub const MAX_GROUP: usize = 1024;
 /// The most addressees of a record.
 pub const MAX_ADDRESSEES: usize = 32;
 /// The most attachments of a record.
 pub const MAX_ATTACHMENTS: usize = 16;
 /// The longest kind or caption of an attachment, in bytes of UTF-8.
 pub const MAX_CAPTION_BYTES: usize = 1024;
-/// The most values of a voiceprint.
-pub const MAX_VOICEPRINT_DIM: usize = 1024;
 
 /// A turn to be written.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +68,7 @@ pub enum Speaking {
         /// What to learn; `None` when the match is too weak to learn from.
         learned: Option<Learned>,
     },
-    /// A voice not heard before. It gets its id in the same transaction.
+    /// A voice not heard before. It gets its id in the same change.
     New {
         /// How well the best voice fitted.
         score: f32,
@@ -73,16 +77,14 @@ pub enum Speaking {
     },
 }
 
-/// What a turn teaches about a voice. Both have the dimension of every other
-/// voiceprint in the store, at most [`MAX_VOICEPRINT_DIM`].
+/// What a turn teaches about a voice; its voiceprint is the speaker block of its
+/// key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Learned {
-    /// The speaker's centroid from now on.
+    /// The speaker's centroid from now on, of the dimension of the voiceprint.
     pub centroid: Vec<f32>,
-    /// The embedding of this turn; the newest
-    /// [`EMBEDDINGS_PER_SPEAKER`] of a speaker
-    /// are kept.
-    pub embedding: Vec<f32>,
+    /// Speech in the turn, in milliseconds.
+    pub speech_ms: u32,
 }
 
 /// Why a turn was not written. Nothing of it was.
@@ -94,8 +96,11 @@ pub enum AppendError {
     /// The speaker or an addressee does not exist.
     #[error("there is no speaker {}: they may have been forgotten; attribute the turn again", .0.0)]
     NoSuchSpeaker(SpeakerId),
+    /// The speaker refused to be recorded.
+    #[error("speaker {} refused to be recorded: drop the turn", .0.0)]
+    NoConsent(SpeakerId),
     /// Something is longer than the store keeps.
-    #[error("{what} is {found} long, the most is {most}: split the turn")]
+    #[error("{what} is {found} long, the most is {most}: split it")]
     TooLong {
         /// What.
         what: &'static str,
@@ -112,20 +117,12 @@ pub enum AppendError {
         /// End.
         end_ms: u64,
     },
-    /// A score or a voiceprint holds NaN or infinity.
-    #[error("{0} is not finite: drop the turn's voiceprint and write it as unknown")]
+    /// A score is NaN or infinite.
+    #[error("{0} is not finite: write the turn as unknown")]
     NotFinite(&'static str),
-    /// A voiceprint has another dimension than the store's.
-    #[error(
-        "a voiceprint of {found} values does not fit voices of {expected}: use the voiceprint \
-         pack that this memory was written with"
-    )]
-    VoiceprintDim {
-        /// Values of the voiceprints in the store, or of the turn's other one.
-        expected: usize,
-        /// Values of this one.
-        found: usize,
-    },
+    /// The voiceprint does not fit.
+    #[error(transparent)]
+    Voiceprint(#[from] VoiceprintError),
     /// The key does not fit.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -139,58 +136,97 @@ impl Store {
     pub fn append(&self, new: NewRecord) -> Result<Record, AppendError> {
         new.check()?;
         let _writing = self.begin_writing();
-        let (record, layout) = self.write(|transaction| append(transaction, &new))?;
-        self.change_keys(|keys| keys.push(record.id, &new.key, layout));
-        Ok(record)
+        let written = self.write_turns(|change| append(change, &new, &self.limits))?;
+        self.change_keys(|keys| keys.push(written.0.id, &new.key, written.1));
+        Ok(written.0)
+    }
+
+    /// Writes some turns, in this order, in one change, which costs a medium
+    /// little more than a single turn. All are durable when this returns `Ok`, and
+    /// none was written when it does not.
+    pub fn append_all(&self, group: &[NewRecord]) -> Result<Vec<Record>, AppendError> {
+        let most = MAX_GROUP.min(self.limits.group());
+        at_most("the group of turns", group.len(), most)?;
+        group.iter().try_for_each(NewRecord::check)?;
+        let _writing = self.begin_writing();
+        let written = self.write_turns(|change| {
+            let turns = group.iter().map(|new| append(change, new, &self.limits));
+            turns.collect::<Result<Vec<_>, AppendError>>()
+        })?;
+        self.change_keys(|keys| {
+            for (new, (record, layout)) in group.iter().zip(&written) {
+                keys.push(record.id, &new.key, *layout);
+            }
+        });
+        Ok(written.into_iter().map(|(record, _)| record).collect())
+    }
+
+    /// Makes room, then writes; all in one change.
+    fn write_turns<T>(
+        &self,
+        work: impl FnOnce(&Change<'_>) -> Result<T, AppendError>,
+    ) -> Result<T, AppendError> {
+        self.check_on()?;
+        let crowded = self.is_crowded();
+        let (removal, written) = self.write(|change| {
+            let written = work(change)?;
+            Ok::<_, AppendError>((self.make_room(change, crowded)?, written))
+        })?;
+        self.change_keys(|keys| keys.remove(&removal.records));
+        if crowded {
+            // The turns are durable whether or not the file can be made smaller
+            // now; the next append tries again.
+            let _ = self.shrink();
+        }
+        Ok(written)
     }
 }
 
 fn append(
-    transaction: &WriteTransaction,
+    change: &Change<'_>,
     new: &NewRecord,
+    limits: &Limits,
 ) -> Result<(Record, KeyLayout), AppendError> {
-    check_references(transaction, new)?;
-    let known = known_layout(transaction)?;
-    let layout = new.key.check(known)?;
-    if known.is_none() {
-        fix_layout(transaction, layout)?;
-    }
-    let id = next_id(transaction, |last| &mut last.record, 1)?;
-    let record = Record {
+    check_references(change, new)?;
+    let layout = fix_layout(change, &new.key)?;
+    let id = next_record_id(change)?;
+    let mut record = Record {
         id: RecordId(id),
         session: new.session,
         start_ms: new.start_ms,
         end_ms: new.end_ms,
         unix_ms: new.unix_ms,
-        speaker: write_speaker(transaction, new, id)?,
+        speaker: new.speaker.unattributed(),
         addressees: new.addressees.clone(),
         text: new.text.clone(),
         attachments: new.attachments.clone(),
     };
-    put(&mut open(transaction, RECORDS)?, id, &record)?;
-    write_key(transaction, id, &new.key)?;
-    Ok((record, layout))
+    let taught = write_speaker(change, &new.speaker, &mut record, limits)?;
+    let turn = Turn {
+        key: new.key.clone(),
+        said: Said { record, taught },
+    };
+    put_turn(change, &turn)?;
+    let aliases = Aliases::read(change)?;
+    Ok((aliases.resolve(turn.said.record), layout))
 }
 
-fn known_layout(transaction: &WriteTransaction) -> Result<Option<KeyLayout>, StorageError> {
-    meta(&open(transaction, META)?, LAYOUT)
+/// Every key of a store has the layout of its first.
+fn fix_layout(change: &Change<'_>, key: &Key) -> Result<KeyLayout, AppendError> {
+    let known = layout(change)?;
+    let layout = key.check(known)?;
+    if known.is_none() {
+        check_dim(change, usize::from(layout.speaker))?;
+        put_meta(change, LAYOUT, &layout)?;
+    }
+    Ok(layout)
 }
 
-fn fix_layout(transaction: &WriteTransaction, layout: KeyLayout) -> Result<(), StorageError> {
-    open(transaction, META)?.insert(LAYOUT, encode(&layout)?.as_slice())?;
-    Ok(())
-}
-
-fn write_key(transaction: &WriteTransaction, id: u64, key: &Key) -> Result<(), StorageError> {
-    open(transaction, KEYS)?.insert(id, encode_key(key).as_slice())?;
-    Ok(())
-}
-
-fn check_references(transaction: &WriteTransaction, new: &NewRecord) -> Result<(), AppendError> {
-    if !exists(&open(transaction, SESSIONS)?, new.session.0)? {
+fn check_references(change: &Change<'_>, new: &NewRecord) -> Result<(), AppendError> {
+    if !exists(&change.open(SESSIONS)?, new.session.0)? {
         return Err(AppendError::NoSuchSession(new.session));
     }
-    let speakers = open(transaction, SPEAKERS)?;
+    let speakers = change.open(SPEAKERS)?;
     for id in new.addressees.iter().filter_map(|to| to.speaker) {
         if !exists(&speakers, id.0)? {
             return Err(AppendError::NoSuchSpeaker(id));
@@ -203,114 +239,42 @@ fn exists(table: &Table<u32, Row>, id: u32) -> Result<bool, StorageError> {
     Ok(table.get(id)?.is_some())
 }
 
-/// Updates or makes the speaker's row and returns the attribution.
+/// Updates or makes the speaker's row and says in the record who it is. Returns
+/// whether their voice learned.
 fn write_speaker(
-    transaction: &WriteTransaction,
-    new: &NewRecord,
-    record: u64,
-) -> Result<Attribution, AppendError> {
-    let (mut row, score, learned) = match &new.speaker {
-        Speaking::Unknown { score } => {
-            return Ok(Attribution {
-                speaker: None,
-                score: *score,
-            });
+    change: &Change<'_>,
+    speaking: &Speaking,
+    record: &mut Record,
+    limits: &Limits,
+) -> Result<bool, AppendError> {
+    let (mut row, learned) = match speaking {
+        Speaking::Unknown { .. } => return Ok(false),
+        Speaking::Known { id, .. } if is_refused(change, *id)? => {
+            return Err(AppendError::NoConsent(*id));
         }
-        Speaking::Known { id, score, learned } => {
-            let row: Option<SpeakerRow> = row(&open(transaction, SPEAKERS)?, id.0)?;
+        Speaking::Known { id, learned, .. } => {
+            let row: Option<SpeakerRow> = row(change, SPEAKERS, id.0)?;
             let row = row.ok_or(AppendError::NoSuchSpeaker(*id))?;
-            (row, *score, learned.as_ref())
+            (row, learned.as_ref())
         }
-        Speaking::New { score, learned } => {
-            let id = next_id(transaction, |last| &mut last.speaker, 1)?;
-            (new_row(SpeakerId(id)), *score, Some(learned))
+        Speaking::New { .. } if !limits.has_room_for_voice(change)? => {
+            count_refused_voice(change)?;
+            return Ok(false);
+        }
+        Speaking::New { learned, .. } => {
+            let id = next_id(change, |last| &mut last.speaker)?;
+            (SpeakerRow::new(SpeakerId(id)), Some(learned))
         }
     };
-    row.hear(new);
+    row.hear(record);
     if let Some(learned) = learned {
-        check_dim(transaction, learned)?;
-        row.learn(new, learned);
-        keep_embedding(transaction, row.speaker.id, record, &learned.embedding)?;
+        row.learn(learned.speech_ms.into());
+        row.centroid.clone_from(&learned.centroid);
     }
     let speaker = row.speaker.id;
-    put(&mut open(transaction, SPEAKERS)?, speaker.0, &row)?;
-    Ok(Attribution {
-        speaker: Some(speaker),
-        score,
-    })
-}
-
-fn new_row(id: SpeakerId) -> SpeakerRow {
-    SpeakerRow {
-        speaker: Speaker {
-            id,
-            name: None,
-            records: 0,
-            first_heard_unix_ms: 0,
-            last_heard_unix_ms: 0,
-        },
-        centroid: Vec::new(),
-        learned_ms: 0,
-        turns: 0,
-    }
-}
-
-impl SpeakerRow {
-    fn hear(&mut self, new: &NewRecord) {
-        let speaker = &mut self.speaker;
-        if speaker.records == 0 {
-            speaker.first_heard_unix_ms = new.unix_ms;
-            speaker.last_heard_unix_ms = new.unix_ms;
-        }
-        speaker.records += 1;
-        speaker.first_heard_unix_ms = speaker.first_heard_unix_ms.min(new.unix_ms);
-        speaker.last_heard_unix_ms = speaker.last_heard_unix_ms.max(new.unix_ms);
-    }
-
-    fn learn(&mut self, new: &NewRecord, learned: &Learned) {
-        self.centroid.clone_from(&learned.centroid);
-        self.learned_ms += new.end_ms - new.start_ms;
-        self.turns += 1;
-    }
-}
-
-/// Every voiceprint of a store has the dimension of its first.
-fn check_dim(transaction: &WriteTransaction, learned: &Learned) -> Result<(), AppendError> {
-    let found = learned.centroid.len();
-    let expected = match first_speaker(transaction)? {
-        Some(row) => row.centroid.len(),
-        None => found,
-    };
-    if found != expected {
-        return Err(AppendError::VoiceprintDim { expected, found });
-    }
-    Ok(())
-}
-
-fn first_speaker(transaction: &WriteTransaction) -> Result<Option<SpeakerRow>, StorageError> {
-    let speakers = open(transaction, SPEAKERS)?;
-    let first = speakers.first()?;
-    first.map(|(_, bytes)| decode(bytes.value())).transpose()
-}
-
-/// Keeps the embedding of one turn and lets go of the speaker's oldest.
-fn keep_embedding(
-    transaction: &WriteTransaction,
-    speaker: SpeakerId,
-    record: u64,
-    embedding: &Vec<f32>,
-) -> Result<(), StorageError> {
-    let mut table = open(transaction, EMBEDDINGS)?;
-    put(&mut table, (speaker.0, record), embedding)?;
-    let oldest = {
-        let mut own = table.range(of_speaker(speaker))?;
-        let first = own.next().transpose()?.map(|(key, _)| key.value());
-        first.filter(|_| own.count() >= EMBEDDINGS_PER_SPEAKER)
-    };
-    if let Some(oldest) = oldest {
-        table.remove(oldest)?;
-    }
-    Ok(())
+    record.speaker.speaker = Some(speaker);
+    put_speaker(change, &row)?;
+    Ok(learned.is_some())
 }
 
 impl NewRecord {
@@ -322,49 +286,62 @@ impl NewRecord {
                 end_ms: self.end_ms,
             });
         }
-        at_most("the text", self.text.len(), MAX_TEXT_BYTES)?;
-        at_most(
-            "the list of addressees",
-            self.addressees.len(),
-            MAX_ADDRESSEES,
-        )?;
-        at_most(
-            "the list of attachments",
-            self.attachments.len(),
-            MAX_ATTACHMENTS,
-        )?;
-        for Attachment { kind, caption } in &self.attachments {
-            at_most("an attachment's kind", kind.len(), MAX_CAPTION_BYTES)?;
-            at_most("an attachment's caption", caption.len(), MAX_CAPTION_BYTES)?;
-        }
-        for addressee in &self.addressees {
-            finite("an addressee's score", &[addressee.score])?;
-        }
-        self.speaker.check()
+        check_texts(&self.text, &self.addressees, &self.attachments)?;
+        self.speaker.check(&self.key.speaker)
     }
+}
+
+/// Whether a record is within its bounds.
+pub(crate) fn check_texts(
+    text: &str,
+    addressees: &[Attribution],
+    attachments: &[Attachment],
+) -> Result<(), AppendError> {
+    at_most("the text", text.len(), MAX_TEXT_BYTES)?;
+    at_most("the list of addressees", addressees.len(), MAX_ADDRESSEES)?;
+    at_most(
+        "the list of attachments",
+        attachments.len(),
+        MAX_ATTACHMENTS,
+    )?;
+    for Attachment { kind, caption } in attachments {
+        at_most("an attachment's kind", kind.len(), MAX_CAPTION_BYTES)?;
+        at_most("an attachment's caption", caption.len(), MAX_CAPTION_BYTES)?;
+    }
+    for addressee in addressees {
+        finite("an addressee's score", addressee.score)?;
+    }
+    Ok(())
 }
 
 impl Speaking {
-    fn check(&self) -> Result<(), AppendError> {
-        let (score, learned) = match self {
-            Self::Unknown { score } => (score, None),
-            Self::Known { score, learned, .. } => (score, learned.as_ref()),
-            Self::New { score, learned } => (score, Some(learned)),
-        };
-        finite("the speaker's score", &[*score])?;
-        learned.map_or(Ok(()), Learned::check)
-    }
-}
-
-impl Learned {
-    fn check(&self) -> Result<(), AppendError> {
-        let (expected, found) = (self.centroid.len(), self.embedding.len());
-        at_most("the voiceprint", expected, MAX_VOICEPRINT_DIM)?;
-        if expected != found || expected == 0 {
-            return Err(AppendError::VoiceprintDim { expected, found });
+    fn parts(&self) -> (f32, Option<&Learned>) {
+        match self {
+            Self::Unknown { score } => (*score, None),
+            Self::Known { score, learned, .. } => (*score, learned.as_ref()),
+            Self::New { score, learned } => (*score, Some(learned)),
         }
-        finite("the voice's centroid", &self.centroid)?;
-        finite("the turn's embedding", &self.embedding)
+    }
+
+    /// The score, for nobody yet.
+    fn unattributed(&self) -> Attribution {
+        Attribution {
+            speaker: None,
+            score: self.parts().0,
+        }
+    }
+
+    fn check(&self, voiceprint: &Block) -> Result<(), AppendError> {
+        let (score, learned) = self.parts();
+        finite("the speaker's score", score)?;
+        if let Some(Learned { centroid, .. }) = learned {
+            let (expected, found) = (voiceprint.values.len(), centroid.len());
+            if expected != found || found == 0 {
+                return Err(VoiceprintError::Dim { expected, found }.into());
+            }
+            check_finite("the voice's centroid", centroid)?;
+        }
+        Ok(())
     }
 }
 
@@ -375,8 +352,9 @@ fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), AppendEr
     Ok(())
 }
 
-fn finite(what: &'static str, values: &[f32]) -> Result<(), AppendError> {
-    if values.iter().all(|value| value.is_finite()) {
+/// Whether a score is a number.
+pub(crate) fn finite(what: &'static str, score: f32) -> Result<(), AppendError> {
+    if score.is_finite() {
         Ok(())
     } else {
         Err(AppendError::NotFinite(what))

@@ -9,6 +9,9 @@ pub enum StorageError {
          nothing acknowledged is lost"
     )]
     Failed(String),
+    /// The memory is switched off.
+    #[error("the memory is switched off: nothing is read or written until it is switched on")]
+    Off,
     /// What was read is not what the store wrote.
     #[error("the memory's file is damaged ({0}): run `earwitness memory verify`")]
     Damaged(String),

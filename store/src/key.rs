@@ -27,6 +27,11 @@ impl KeyLayout {
         self.ends()[2]
     }
 
+    /// Sizes of the three blocks, in their order within a key.
+    pub(crate) fn sizes(&self) -> [usize; 3] {
+        [self.semantic, self.speaker, self.temporal].map(usize::from)
+    }
+
     /// Where the three blocks end within a key.
     pub(crate) fn ends(&self) -> [usize; 3] {
         let semantic = usize::from(self.semantic);
@@ -36,7 +41,7 @@ impl KeyLayout {
 }
 
 /// One block of a key: the vector `scale * values`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Block {
     /// From 0 to [`MAX_SCALE`].
     pub scale: f32,
@@ -50,6 +55,12 @@ impl Block {
         let mut values = vec![0; vector.len()];
         let scale = quantize_i8(vector, &mut values);
         Self { scale, values }
+    }
+
+    /// The vector that the block stands for.
+    pub fn dequantize(&self) -> Vec<f32> {
+        let values = self.values.iter();
+        values.map(|&value| self.scale * f32::from(value)).collect()
     }
 
     /// The block of something that is not known.
@@ -128,6 +139,7 @@ impl Key {
     }
 }
 
-fn in_range(scale: f32) -> bool {
+/// Whether a block may have this scale.
+pub(crate) fn in_range(scale: f32) -> bool {
     (0.0..=MAX_SCALE).contains(&scale)
 }

@@ -5,14 +5,14 @@
 //! pages and the last page, never the whole table.
 
 use crate::key::{Key, KeyError, KeyLayout};
+use crate::turn::KeyBytes;
 use earwitness_api::types::{PartialScores, RecordId};
-use earwitness_dsp::dot::dot_i8;
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use earwitness_dsp::scan::{self, Hit, Scanner, TopK};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Keys a page holds; with 582 values a key a page has about 75 KB.
-const PAGE_ROWS: usize = 128;
+pub(crate) const PAGE_ROWS: usize = 128;
 
 /// The largest weight of a block. With it every score is a finite number.
 pub const MAX_WEIGHT: f32 = 1e6;
@@ -43,7 +43,8 @@ pub enum QueryError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     key: Key,
-    layout: KeyLayout,
+    /// The values of the key's blocks, one after another.
+    values: Vec<i8>,
     /// Weight times scale of the semantic, speaker and temporal block.
     factors: [f32; 3],
 }
@@ -51,7 +52,7 @@ pub struct Query {
 impl Query {
     /// Checks and combines the two.
     pub fn new(key: Key, weights: Weights) -> Result<Self, QueryError> {
-        let layout = key.check(None)?;
+        key.check(None)?;
         let weights = [weights.what, weights.who, weights.when];
         if let Some(weight) = weights.iter().find(|w| !(0.0..=MAX_WEIGHT).contains(*w)) {
             return Err(QueryError::Weight(*weight));
@@ -59,8 +60,8 @@ impl Query {
         let scales = key.scales();
         Ok(Self {
             factors: [0, 1, 2].map(|block| weights[block] * scales[block]),
+            values: key.blocks().map(|block| block.values.as_slice()).concat(),
             key,
-            layout,
         })
     }
 }
@@ -74,7 +75,7 @@ pub struct Scored {
     pub scores: PartialScores,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 struct Page {
     ids: Vec<RecordId>,
     scales: Vec<[f32; 3]>,
@@ -83,7 +84,7 @@ struct Page {
 
 /// The keys of all records, in the order of their ids; a snapshot that does not
 /// change.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct KeyTable {
     layout: Option<KeyLayout>,
     pages: Vec<Arc<Page>>,
@@ -123,35 +124,48 @@ impl KeyTable {
     pub(crate) fn push(&mut self, id: RecordId, key: &Key, layout: KeyLayout) {
         debug_assert!(self.layout.is_none_or(|own| own == layout));
         self.layout = Some(layout);
-        let [semantic, speaker, temporal] = key.blocks();
-        let page = self.open_page(layout.values());
+        let values = key.blocks().into_iter().flat_map(|block| &block.values);
+        self.push_values(id, key.scales(), values.copied(), layout.values());
+    }
+
+    /// The same, for a key as it lies in its row.
+    pub(crate) fn push_row(&mut self, id: RecordId, key: KeyBytes<'_>) {
+        let values = key.values.iter().map(|value| i8::from_le_bytes([*value]));
+        self.push_values(id, key.scales, values, key.values.len());
+    }
+
+    fn push_values(
+        &mut self,
+        id: RecordId,
+        scales: [f32; 3],
+        values: impl Iterator<Item = i8>,
+        stride: usize,
+    ) {
+        let page = self.open_page(stride);
         page.ids.push(id);
-        page.scales.push(key.scales());
-        for block in [semantic, speaker, temporal] {
-            page.values.extend_from_slice(&block.values);
-        }
+        page.scales.push(scales);
+        page.values.extend(values);
         self.len += 1;
     }
 
-    /// The same table without some records.
-    pub(crate) fn without(&self, gone: impl Fn(RecordId) -> bool) -> Self {
-        let mut kept = Self::new(self.layout);
+    /// Lets go of the keys of some records. Pages that hold none of them stay
+    /// shared.
+    pub(crate) fn remove(&mut self, gone: &BTreeSet<u64>) {
         let stride = self.layout.map_or(0, |layout| layout.values());
-        for page in &self.pages {
-            for (row, &id) in page.ids.iter().enumerate().filter(|(_, id)| !gone(**id)) {
-                let open = kept.open_page(stride);
-                open.ids.push(id);
-                open.scales.push(page.scales[row]);
-                open.values
-                    .extend_from_slice(&page.values[row * stride..(row + 1) * stride]);
-                kept.len += 1;
+        for page in &mut self.pages {
+            if let (Some(first), Some(last)) = (page.ids.first(), page.ids.last())
+                && gone.range(first.0..=last.0).next().is_some()
+            {
+                *page = Arc::new(page.without(gone, stride));
             }
         }
-        kept
+        self.pages.retain(|page| !page.ids.is_empty());
+        self.len = self.pages.iter().map(|page| page.ids.len()).sum();
     }
 
     fn open_page(&mut self, stride: usize) -> &mut Page {
-        if self.len.is_multiple_of(PAGE_ROWS) {
+        let is_full = |page: &Arc<Page>| page.ids.len() >= PAGE_ROWS;
+        if self.pages.last().is_none_or(is_full) {
             self.pages.push(Arc::new(Page {
                 ids: Vec::with_capacity(PAGE_ROWS),
                 scales: Vec::with_capacity(PAGE_ROWS),
@@ -160,6 +174,14 @@ impl KeyTable {
         }
         let last = self.pages.len() - 1;
         Arc::make_mut(&mut self.pages[last])
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (RecordId, [f32; 3], &[i8])> {
+        let stride = self.layout.map_or(0, |layout| layout.values());
+        let rows = |page: &'_ Page| page.ids.len();
+        self.pages
+            .iter()
+            .flat_map(move |page| (0..rows(page)).map(move |row| page.row(row, stride)))
     }
 
     /// The `k` best keys, by total score descending, then by id ascending.
@@ -171,72 +193,93 @@ impl KeyTable {
             return Ok(Vec::new());
         };
         query.key.check(Some(layout))?;
-        let mut best = BinaryHeap::with_capacity(k.min(self.len) + 1);
-        for page in &self.pages {
-            for row in 0..page.ids.len() {
-                best.push(Ranked(page.score(row, query)));
-                if best.len() > k {
-                    best.pop();
-                }
-            }
+        let scanner = Scanner::new(layout.sizes());
+        let mut slots = vec![Hit::NONE; k.min(self.len)];
+        let mut best = [TopK::new(&mut slots)];
+        let asked = [scan::Query {
+            factors: query.factors,
+            values: &query.values,
+        }];
+        for (number, page) in self.pages.iter().enumerate() {
+            scanner.scan(&page.to_scan(number), &asked, &mut best);
         }
-        Ok(best.into_sorted_vec().into_iter().map(|r| r.0).collect())
+        Ok(best[0].hits().iter().map(|hit| self.scored(hit)).collect())
+    }
+
+    fn scored(&self, hit: &Hit<3>) -> Scored {
+        let [what, who, when] = hit.parts;
+        Scored {
+            id: self.pages[hit.row / PAGE_ROWS].ids[hit.row % PAGE_ROWS],
+            scores: PartialScores { who, what, when },
+        }
+    }
+}
+
+/// Two tables are the same when their keys are, however these lie in pages.
+impl PartialEq for KeyTable {
+    fn eq(&self, other: &Self) -> bool {
+        self.layout == other.layout && self.rows().eq(other.rows())
     }
 }
 
 impl Page {
-    fn score(&self, row: usize, query: &Query) -> Scored {
-        let stride = query.layout.values();
+    fn row(&self, row: usize, stride: usize) -> (RecordId, [f32; 3], &[i8]) {
         let values = &self.values[row * stride..(row + 1) * stride];
-        let scales = &self.scales[row];
-        let [semantic, speaker, temporal] = query.layout.ends();
-        let part = |block: usize, values: &[i8], asked: &[i8]| {
-            let factor = query.factors[block] * scales[block];
-            if factor == 0.0 {
-                return 0.0;
+        (self.ids[row], self.scales[row], values)
+    }
+
+    fn without(&self, gone: &BTreeSet<u64>, stride: usize) -> Self {
+        let mut kept = Self::default();
+        for row in 0..self.ids.len() {
+            let (id, scales, values) = self.row(row, stride);
+            if !gone.contains(&id.0) {
+                kept.ids.push(id);
+                kept.scales.push(scales);
+                kept.values.extend_from_slice(values);
             }
-            factor * dot_i8(values, asked) as f32
-        };
-        let key = &query.key;
-        Scored {
-            id: self.ids[row],
-            scores: PartialScores {
-                what: part(0, &values[..semantic], &key.semantic.values),
-                who: part(1, &values[semantic..speaker], &key.speaker.values),
-                when: part(2, &values[speaker..temporal], &key.temporal.values),
-            },
+        }
+        kept
+    }
+
+    /// The page as the kernels see it. Rows are numbered as if every page before
+    /// were full.
+    fn to_scan(&self, number: usize) -> scan::Page<'_, 3> {
+        scan::Page {
+            first_row: number * PAGE_ROWS,
+            scales: &self.scales,
+            values: &self.values,
         }
     }
 }
 
-/// Ordered so that the best is the smallest and the heap's top is the worst.
-#[derive(Debug)]
-struct Ranked(Scored);
+#[cfg(test)]
+mod tests {
+    use super::{KeyTable, PAGE_ROWS};
+    use crate::key::{Block, Key};
+    use crate::limits::RECORD_OVERHEAD_BYTES;
+    use earwitness_api::types::RecordId;
 
-impl Ranked {
-    /// The total score; adding 0 makes 0 and -0 the same.
-    fn total(&self) -> f32 {
-        self.0.scores.total() + 0.0
+    /// A record takes its key and the stated overhead, and nothing else grows.
+    #[test]
+    fn a_record_takes_the_bytes_that_are_stated() {
+        let key = Key {
+            semantic: Block::unknown(384),
+            speaker: Block::unknown(192),
+            temporal: Block::unknown(6),
+        };
+        let layout = key.layout().unwrap();
+        let each = layout.values() + RECORD_OVERHEAD_BYTES;
+        for records in [PAGE_ROWS, 64 * PAGE_ROWS, 256 * PAGE_ROWS] {
+            let mut table = KeyTable::new(Some(layout));
+            let measured = allocation_counter::measure(|| {
+                for id in 0..records as u64 {
+                    table.push(RecordId(id), &key, layout);
+                }
+            });
+            let stated = (records * each) as i64;
+            assert!(measured.bytes_current <= stated, "{measured:?}");
+            assert!(measured.bytes_current > stated - 2 * records as i64);
+            assert_eq!(table.len(), records);
+        }
     }
 }
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_score = other.total().total_cmp(&self.total());
-        by_score.then(self.0.id.cmp(&other.0.id))
-    }
-}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Ranked {}

@@ -4,6 +4,7 @@
 //! takes its place in one step. Everything that must not be half done in a file
 //! (creating a store, rewriting it) is done in the replacement.
 
+use crate::schema::SCHEMA;
 use redb::{StorageBackend, backends::FileBackend};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -22,7 +23,8 @@ pub trait Medium: Send + Sync + 'static {
     /// The store for reading; `None` where there is none yet.
     fn read(&self) -> io::Result<Option<Box<dyn StorageBackend>>>;
 
-    /// Size of the store, in bytes.
+    /// Bytes that the store takes. What was never written to takes none, where
+    /// the medium knows the difference.
     fn size(&self) -> io::Result<u64>;
 
     /// The store for reading and writing.
@@ -36,6 +38,13 @@ pub trait Medium: Send + Sync + 'static {
 
     /// Removes the replacement, where there is one.
     fn discard_replacement(&self) -> io::Result<()>;
+
+    /// Keeps the store as it is now beside what will take its place, as the
+    /// backup of that format version.
+    fn back_up(&self, version: u32) -> io::Result<()>;
+
+    /// Removes every backup: what is forgotten may stand in one.
+    fn discard_backups(&self) -> io::Result<()>;
 }
 
 /// The right to open or exchange a store. Dropping it gives it up.
@@ -46,7 +55,8 @@ pub struct Hold {
 }
 
 /// A store in a file. Its replacement is the file of the same name with
-/// `.rewrite` added; both are readable by their owner alone.
+/// `.rewrite` added, and the backup of version N the one with `.vN`; all are
+/// readable by their owner alone.
 #[derive(Debug)]
 pub struct FileMedium {
     path: PathBuf,
@@ -71,6 +81,12 @@ impl FileMedium {
             directory,
             replacement: replacement.into(),
         })
+    }
+
+    fn backup(&self, version: u32) -> PathBuf {
+        let mut backup = OsString::from(&self.path);
+        backup.push(format!(".v{version}"));
+        backup.into()
     }
 }
 
@@ -103,7 +119,12 @@ impl Medium for FileMedium {
     }
 
     fn size(&self) -> io::Result<u64> {
-        Ok(fs::metadata(&self.path)?.len())
+        let metadata = fs::metadata(&self.path)?;
+        #[cfg(unix)]
+        let bytes = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
+        #[cfg(not(unix))]
+        let bytes = metadata.len();
+        Ok(bytes)
     }
 
     fn write(&self) -> io::Result<Box<dyn StorageBackend>> {
@@ -125,10 +146,27 @@ impl Medium for FileMedium {
     }
 
     fn discard_replacement(&self) -> io::Result<()> {
-        match fs::remove_file(&self.replacement) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            result => result,
-        }
+        remove(&self.replacement)
+    }
+
+    fn back_up(&self, version: u32) -> io::Result<()> {
+        let backup = self.backup(version);
+        remove(&backup)?;
+        // A second name for the same bytes costs nothing, and there is no moment
+        // at which the backup is half there.
+        fs::hard_link(&self.path, backup)?;
+        File::open(&self.directory)?.sync_all()
+    }
+
+    fn discard_backups(&self) -> io::Result<()> {
+        (1..SCHEMA).try_for_each(|version| remove(&self.backup(version)))
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
     }
 }
 

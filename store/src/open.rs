@@ -7,27 +7,41 @@
 //! complete store or none.
 
 use crate::backend::Backend;
+use crate::consent::Retention;
 use crate::error::StorageError;
-use crate::key::KeyLayout;
 use crate::keys::KeyTable;
+use crate::limits::Limits;
 use crate::medium::{FileMedium, Medium};
+use crate::migrate;
 use crate::schema::{
-    COUNTERS, Counters, EMBEDDINGS, KEYS, LAYOUT, MAGIC, MAGIC_VALUE, META, RECORDS, SCHEMA,
-    SCHEMA_VERSION, SESSIONS, SPEAKERS, decode_key, encode, meta,
+    APART, COUNTERS, Counters, DATA_KEYS, ENROLMENTS, MAGIC, MAGIC_VALUE, MERGES, META, PROOF,
+    RECORDS, SCHEMA, SCHEMA_VERSION, SESSIONS, SPEAKERS, layout, meta, put_meta,
 };
 use crate::store::{Access, Store};
+use crate::transaction::{Change, Snapshot};
+use crate::turn::{KeyBytes, each_turn};
+use crate::vault::{MasterKey, Vault};
 use earwitness_api::types::RecordId;
-use redb::{
-    Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable,
-    WriteTransaction,
-};
+use redb::{Builder, Database, DatabaseError, ReadableDatabase, WriteTransaction};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
-/// Memory for redb's own page cache.
-const CACHE_BYTES: usize = 8 * 1024 * 1024;
+/// Memory for the pages of the file that were used last.
+pub const CACHE_BYTES: usize = 8 * 1024 * 1024;
+
+/// How a store is opened.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What it may grow to.
+    pub limits: Limits,
+    /// How long records are kept.
+    pub retention: Retention,
+    /// The key that the store is sealed with, or will be if it is new; `None` for
+    /// a store in plain.
+    pub key: Option<MasterKey>,
+}
 
 /// Why a store was not opened. Whatever lies at the path is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +71,18 @@ pub enum OpenError {
         /// Its format.
         found: u32,
     },
+    /// It is sealed, and there is no key.
+    #[error("{0} is encrypted; it was not touched: give its key")]
+    Locked(String),
+    /// It is sealed with another key.
+    #[error("{0} is encrypted with another key; it was not touched: give the right one")]
+    WrongKey(String),
+    /// There is a key, but it is not sealed.
+    #[error(
+        "{0} is not encrypted, but a key was given; it was not touched: leave the key out, or \
+         export it and import it into a new memory"
+    )]
+    NotSealed(String),
     /// It was a memory once.
     #[error("{path} is damaged ({reason}); it was not touched: restore it from a copy")]
     Damaged {
@@ -77,25 +103,42 @@ pub enum OpenError {
 
 impl Store {
     /// Opens the memory in the file at `path`, or makes one where there is no
-    /// file or an empty one.
+    /// file or an empty one, with the default limits.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_with(path, Options::default())
+    }
+
+    /// The same, as the options say.
+    pub fn open_with(path: &Path, options: Options) -> Result<Self, OpenError> {
         let medium = FileMedium::new(path).map_err(|error| OpenError::Failed {
             path: path.display().to_string(),
             reason: error.to_string(),
         })?;
-        Self::open_on(medium)
+        Self::open_on_with(medium, options)
     }
 
-    /// Opens the memory on any medium.
+    /// Opens the memory on any medium, with the default limits.
     pub fn open_on(medium: impl Medium) -> Result<Self, OpenError> {
+        Self::open_on_with(medium, Options::default())
+    }
+
+    /// The same, as the options say.
+    pub fn open_on_with(medium: impl Medium, options: Options) -> Result<Self, OpenError> {
         let name = medium.name();
-        let (database, keys) = open_or_create(&medium).map_err(|problem| problem.named(name))?;
+        let vault = Vault::new(options.key);
+        let opened = open_or_create(&medium, &vault);
+        let (database, keys) = opened.map_err(|problem| problem.named(name))?;
         let store = Self {
             medium: Box::new(medium),
             writer: Mutex::new(()),
             database: RwLock::new(Access::Full(database)),
             keys: RwLock::new(Arc::new(keys)),
             failing: AtomicBool::new(false),
+            limits: options.limits,
+            retention: options.retention,
+            off: AtomicBool::new(false),
+            vault,
+            recent: Mutex::default(),
         };
         store.finish_reclaiming();
         Ok(store)
@@ -107,6 +150,9 @@ enum Problem {
     InUse,
     NotAStore(String),
     Newer(u32),
+    Locked,
+    WrongKey,
+    NotSealed,
     Damaged(String),
     Failed(String),
 }
@@ -117,6 +163,9 @@ impl Problem {
             Self::InUse => OpenError::InUse(path),
             Self::NotAStore(reason) => OpenError::NotAStore { path, reason },
             Self::Newer(found) => OpenError::Newer { path, found },
+            Self::Locked => OpenError::Locked(path),
+            Self::WrongKey => OpenError::WrongKey(path),
+            Self::NotSealed => OpenError::NotSealed(path),
             Self::Damaged(reason) => OpenError::Damaged { path, reason },
             Self::Failed(reason) => OpenError::Failed { path, reason },
         }
@@ -126,6 +175,12 @@ impl Problem {
 impl From<io::Error> for Problem {
     fn from(error: io::Error) -> Self {
         Self::Failed(error.to_string())
+    }
+}
+
+impl From<io::ErrorKind> for Problem {
+    fn from(kind: io::ErrorKind) -> Self {
+        Self::Failed(kind.to_string())
     }
 }
 
@@ -154,24 +209,67 @@ impl From<StorageError> for Problem {
         match error {
             StorageError::Damaged(reason) => Self::Damaged(reason),
             StorageError::Failed(reason) => Self::Failed(reason),
+            StorageError::Off => Self::Failed(error.to_string()),
         }
     }
 }
 
-fn open_or_create(medium: &dyn Medium) -> Result<(Database, KeyTable), Problem> {
+fn open_or_create(medium: &dyn Medium, vault: &Vault) -> Result<(Database, KeyTable), Problem> {
     let _hold = medium.hold()?;
     let database = match medium.read()? {
         Some(storage) => {
-            inspect(Backend::untouched(storage)?)?;
+            let version = inspect(Backend::untouched(storage)?, vault)?;
+            if version < SCHEMA {
+                migrate(medium, version)?;
+            }
             let database = builder().create_with_backend(Backend::direct(medium.write()?))?;
             // What a rewrite left behind when the power went.
             medium.discard_replacement()?;
             database
         }
-        None => create(medium)?,
+        None => create(medium, vault)?,
     };
-    let keys = load_keys(&database.begin_read().map_err(StorageError::from)?)?;
+    let snapshot = snapshot(&database, vault)?;
+    let keys = load_keys(&snapshot)?;
+    drop(snapshot);
     Ok((database, keys))
+}
+
+fn snapshot(database: &Database, vault: &Vault) -> Result<Snapshot, StorageError> {
+    Snapshot::new(database.begin_read()?, vault)
+}
+
+/// Puts a store of this version in the place of an older one, which is kept
+/// beside it. No older version was sealed.
+fn migrate(medium: &dyn Medium, version: u32) -> Result<(), Problem> {
+    let storage = medium.read()?.ok_or(io::ErrorKind::NotFound)?;
+    let old = builder().create_with_backend(Backend::untouched(storage)?)?;
+    let mut new = new_database(medium)?;
+    let vault = Vault::default();
+    let from = snapshot(&old, &vault)?;
+    fill(&new, &vault, |to| migrate::from_v1(&from, to))?;
+    new.compact().map_err(StorageError::from)?;
+    drop((from, old, new));
+    medium.back_up(version)?;
+    medium.install_replacement()?;
+    Ok(())
+}
+
+/// Makes the tables of a new store, and what is to be in them.
+fn fill(
+    database: &Database,
+    vault: &Vault,
+    fill: impl FnOnce(&Change<'_>) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    let transaction = database.begin_write()?;
+    create_tables(&transaction)?;
+    let change = Change::new(transaction, vault)?;
+    put_meta(&change, COUNTERS, &Counters::default())?;
+    if let Some(proof) = vault.proof()? {
+        put_meta(&change, PROOF, &proof)?;
+    }
+    fill(&change)?;
+    change.commit()
 }
 
 fn builder() -> Builder {
@@ -180,8 +278,9 @@ fn builder() -> Builder {
     builder
 }
 
-/// Whether this is a sound memory of ours.
-fn inspect(backend: Backend) -> Result<(), Problem> {
+/// Whether this is a sound memory of ours that the vault opens, and of which
+/// version.
+fn inspect(backend: Backend, vault: &Vault) -> Result<u32, Problem> {
     let database = builder()
         .set_check_integrity_on_open(true)
         .create_with_backend(backend)?;
@@ -195,17 +294,30 @@ fn inspect(backend: Backend) -> Result<(), Problem> {
     let version = table.get(SCHEMA_VERSION).map_err(StorageError::from)?;
     let version = version.and_then(|bytes| bytes.value().try_into().ok());
     match version.map(u32::from_le_bytes) {
-        Some(SCHEMA) => Ok(()),
+        Some(known @ 1..=SCHEMA) => {
+            drop((table, transaction));
+            check_key(&database, vault)?;
+            Ok(known)
+        }
         Some(newer) if newer > SCHEMA => Err(Problem::Newer(newer)),
         _ => Err(Problem::Damaged("its format has no known version".into())),
     }
 }
 
-fn create(medium: &dyn Medium) -> Result<Database, Problem> {
+fn check_key(database: &Database, vault: &Vault) -> Result<(), Problem> {
+    let plain = Vault::default();
+    let proof: Option<Vec<u8>> = meta(&snapshot(database, &plain)?, PROOF)?;
+    match proof {
+        None if vault.seals() => Err(Problem::NotSealed),
+        Some(_) if !vault.seals() => Err(Problem::Locked),
+        Some(proof) if !vault.accepts(&proof) => Err(Problem::WrongKey),
+        _ => Ok(()),
+    }
+}
+
+fn create(medium: &dyn Medium, vault: &Vault) -> Result<Database, Problem> {
     let database = new_database(medium)?;
-    let transaction = database.begin_write().map_err(StorageError::from)?;
-    create_tables(&transaction)?;
-    transaction.commit().map_err(StorageError::from)?;
+    fill(&database, vault, |_| Ok(()))?;
     medium.install_replacement()?;
     Ok(database)
 }
@@ -220,12 +332,11 @@ fn create_tables(transaction: &WriteTransaction) -> Result<(), StorageError> {
     let mut meta = transaction.open_table(META)?;
     meta.insert(MAGIC, MAGIC_VALUE)?;
     meta.insert(SCHEMA_VERSION, SCHEMA.to_le_bytes().as_slice())?;
-    meta.insert(COUNTERS, encode(&Counters::default())?.as_slice())?;
-    transaction.open_table(SESSIONS)?;
     transaction.open_table(RECORDS)?;
-    transaction.open_table(KEYS)?;
-    transaction.open_table(SPEAKERS)?;
-    transaction.open_table(EMBEDDINGS)?;
+    for table in [SESSIONS, SPEAKERS, ENROLMENTS, MERGES, DATA_KEYS] {
+        transaction.open_table(table)?;
+    }
+    transaction.open_table(APART)?;
     Ok(())
 }
 
@@ -252,18 +363,11 @@ pub(crate) fn reopen(medium: &dyn Medium) -> Access {
 }
 
 /// All keys of a committed state.
-pub(crate) fn load_keys(transaction: &ReadTransaction) -> Result<KeyTable, StorageError> {
-    let layout: Option<KeyLayout> = meta(&transaction.open_table(META)?, LAYOUT)?;
-    let mut keys = KeyTable::new(layout);
-    for row in transaction.open_table(KEYS)?.iter()? {
-        let (id, bytes) = row?;
-        let layout =
-            layout.ok_or_else(|| StorageError::Damaged("the key layout is missing".into()))?;
-        keys.push(
-            RecordId(id.value()),
-            &decode_key(bytes.value(), layout)?,
-            layout,
-        );
-    }
+pub(crate) fn load_keys(snapshot: &Snapshot) -> Result<KeyTable, StorageError> {
+    let mut keys = KeyTable::new(layout(snapshot)?);
+    each_turn(snapshot, false, .., |id, bytes, layout| {
+        keys.push_row(RecordId(id), KeyBytes::of(bytes, layout)?);
+        Ok(true)
+    })?;
     Ok(keys)
 }

@@ -6,9 +6,12 @@
 
 use crate::error::StorageError;
 use crate::open::new_database;
-use crate::schema::{EMBEDDINGS, KEYS, META, RECLAIM, RECORDS, Row, SESSIONS, SPEAKERS, open};
+use crate::schema::{
+    APART, DATA_KEYS, ENROLMENTS, MERGES, META, RECLAIM, RECORDS, SESSIONS, SPEAKERS,
+};
 use crate::store::{Access, Store};
-use redb::{Database, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+use crate::transaction::{Snapshot, Tables};
+use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
 
 impl Store {
     /// Rewrites the file without its gaps and without what was removed. Needs
@@ -21,17 +24,24 @@ impl Store {
     /// Does what a forget could not finish: no room, or the power went.
     pub(crate) fn finish_reclaiming(&self) {
         let _writing = self.begin_writing();
-        let pending = self.read_committed(|transaction| {
-            Ok(transaction.open_table(META)?.get(RECLAIM)?.is_some())
-        });
+        let pending =
+            self.read_committed(|snapshot| Ok(snapshot.table(META)?.get(RECLAIM)?.is_some()));
         if matches!(pending, Ok(true)) {
             // Without success the mark stays, and the next opening tries again.
-            let _ = self.rewrite();
+            let _ = self.erase_removed();
         }
+    }
+
+    /// Leaves no copy of what was removed, neither in the file nor beside it.
+    /// The caller holds `writer`.
+    pub(crate) fn erase_removed(&self) -> Result<(), StorageError> {
+        self.medium.discard_backups()?;
+        self.rewrite()
     }
 
     /// The caller holds `writer`.
     pub(crate) fn rewrite(&self) -> Result<(), StorageError> {
+        self.check_on()?;
         let result = self.copy_and_exchange();
         if result.is_err() {
             // The next rewrite or opening removes what cannot be removed now.
@@ -51,16 +61,16 @@ impl Store {
         Ok(())
     }
 
-    fn copy(&self, from: &ReadTransaction) -> Result<Database, StorageError> {
+    fn copy(&self, from: &Snapshot) -> Result<Database, StorageError> {
         let mut fresh = new_database(self.medium.as_ref())?;
         let to = fresh.begin_write()?;
         copy_table(from, &to, META)?;
-        open(&to, META)?.remove(RECLAIM)?;
-        copy_table(from, &to, SESSIONS)?;
+        to.open_table(META)?.remove(RECLAIM)?;
         copy_table(from, &to, RECORDS)?;
-        copy_table(from, &to, KEYS)?;
-        copy_table(from, &to, SPEAKERS)?;
-        copy_table(from, &to, EMBEDDINGS)?;
+        for table in [SESSIONS, SPEAKERS, ENROLMENTS, MERGES, DATA_KEYS] {
+            copy_table(from, &to, table)?;
+        }
+        copy_table(from, &to, APART)?;
         to.commit()?;
         // A file grows in large steps; this gives back what was not used.
         fresh.compact()?;
@@ -68,13 +78,14 @@ impl Store {
     }
 }
 
-fn copy_table<K: redb::Key + 'static>(
-    from: &ReadTransaction,
+/// Rows stay sealed as they are.
+fn copy_table<K: redb::Key + 'static, V: redb::Value + 'static>(
+    from: &Snapshot,
     to: &WriteTransaction,
-    table: TableDefinition<'static, K, Row>,
+    table: TableDefinition<'static, K, V>,
 ) -> Result<(), StorageError> {
-    let mut copy = open(to, table)?;
-    for row in from.open_table(table)?.iter()? {
+    let mut copy = to.open_table(table)?;
+    for row in from.table(table)?.iter()? {
         let (key, value) = row?;
         copy.insert(key.value(), value.value())?;
     }

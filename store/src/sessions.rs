@@ -1,11 +1,14 @@
 //! Sessions: one stretch of recording each, with a name of its own.
 
 use crate::error::StorageError;
-use crate::schema::{SESSIONS, decode, next_id, open, put};
+use crate::limits::count_evicted;
+use crate::removal::Removal;
+use crate::schema::{SESSIONS, next_id, put, rows};
 use crate::speakers::{MAX_NAME_BYTES, is_name};
 use crate::store::Store;
+use crate::transaction::{Change, NOBODY};
 use earwitness_api::types::{Session, SessionId};
-use redb::{ReadableTable, WriteTransaction};
+use redb::{ReadableTable, ReadableTableMetadata};
 
 /// Why a session was not begun.
 #[derive(Debug, thiserror::Error)]
@@ -22,18 +25,24 @@ pub enum SessionError {
 }
 
 impl Store {
-    /// Begins a session. The name must not have been used in this store.
+    /// Begins a session. No other of this name may be kept. Where there are as
+    /// many as the limits allow, the oldest is evicted with its records.
     pub fn begin_session(&self, name: &str, started_unix_ms: i64) -> Result<Session, SessionError> {
         if !is_name(name) {
             return Err(SessionError::Name);
         }
         let _writing = self.begin_writing();
-        self.write(|transaction| begin(transaction, name, started_unix_ms))
+        let (session, removal) = self.write(|change| {
+            let session = begin(change, name, started_unix_ms)?;
+            Ok::<_, SessionError>((session, evict(change, self.limits.sessions)?))
+        })?;
+        self.change_keys(|keys| keys.remove(&removal.records));
+        Ok(session)
     }
 
     /// All sessions, oldest first.
     pub fn sessions(&self) -> Result<Vec<Session>, StorageError> {
-        self.read(|transaction| all(&transaction.open_table(SESSIONS)?))
+        self.read(|snapshot| rows(snapshot, SESSIONS))
     }
 
     /// The session of that name.
@@ -42,27 +51,34 @@ impl Store {
     }
 }
 
-fn begin(
-    transaction: &WriteTransaction,
-    name: &str,
-    started_unix_ms: i64,
-) -> Result<Session, SessionError> {
-    let mut table = open(transaction, SESSIONS)?;
-    if let Some(session) = named(all(&table)?, name) {
+fn begin(change: &Change<'_>, name: &str, started_unix_ms: i64) -> Result<Session, SessionError> {
+    if let Some(session) = named(rows(change, SESSIONS)?, name) {
         return Err(SessionError::Exists(session));
     }
-    let id = next_id(transaction, |last| &mut last.session, 1)?;
+    let id = next_id(change, |last| &mut last.session)?;
     let session = Session {
         id: SessionId(id),
         name: name.to_owned(),
         started_unix_ms,
     };
-    put(&mut table, id, &session)?;
+    put(change, SESSIONS, id, NOBODY, &session)?;
     Ok(session)
 }
 
-fn all(table: &impl ReadableTable<u32, &'static [u8]>) -> Result<Vec<Session>, StorageError> {
-    table.iter()?.map(|row| decode(row?.1.value())).collect()
+/// Evicts the oldest session where there are more than may be.
+fn evict(change: &Change<'_>, most: u32) -> Result<Removal, StorageError> {
+    let (sessions, oldest) = {
+        let table = change.open(SESSIONS)?;
+        let oldest = table.first()?.map_or(0, |(id, _)| id.value());
+        (table.len()?, SessionId(oldest))
+    };
+    if sessions <= u64::from(most.max(1)) {
+        return Ok(Removal::default());
+    }
+    let removal = Removal::of_session(change, oldest)?;
+    removal.carry_out(change)?;
+    count_evicted(change, removal.records.len() as u64)?;
+    Ok(removal)
 }
 
 fn named(sessions: Vec<Session>, name: &str) -> Option<Session> {

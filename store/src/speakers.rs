@@ -1,26 +1,14 @@
-//! Speakers: their names and their voices.
+//! Speakers: their names, and what records count for them.
 
 use crate::error::StorageError;
-use crate::schema::{EMBEDDINGS, SPEAKERS, SpeakerRow, decode, of_speaker, open, put, row};
+use crate::identity::Identities;
+use crate::schema::{SPEAKERS, SpeakerRow, put_speaker, row};
 use crate::store::Store;
-use earwitness_api::types::{RecordId, Speaker, SpeakerId};
-use redb::{ReadableTable, WriteTransaction};
+use crate::transaction::Change;
+use earwitness_api::types::{Consent, Record, Speaker, SpeakerId};
 
 /// The longest name of a speaker or a session, in bytes of UTF-8.
 pub const MAX_NAME_BYTES: usize = 128;
-
-/// A speaker's voice as it was last learned.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Voice {
-    /// Whose.
-    pub speaker: SpeakerId,
-    /// The running centroid of their embeddings.
-    pub centroid: Vec<f32>,
-    /// Speech it was learned from, in seconds.
-    pub seconds: f32,
-    /// Turns it was learned from.
-    pub turns: u32,
-}
 
 /// Why a speaker was not named.
 #[derive(Debug, thiserror::Error)]
@@ -39,56 +27,49 @@ pub enum NameError {
 }
 
 impl Store {
-    /// All speakers, in the order of their ids.
+    /// All speakers, in the order of their ids: one for each identity, with the
+    /// records of all its voices.
     pub fn speakers(&self) -> Result<Vec<Speaker>, StorageError> {
-        self.speaker_rows(|row| row.speaker)
-    }
-
-    /// All voices, in the order of their speakers' ids.
-    pub fn voices(&self) -> Result<Vec<Voice>, StorageError> {
-        self.speaker_rows(|row| Voice {
-            speaker: row.speaker.id,
-            centroid: row.centroid,
-            seconds: row.learned_ms as f32 / 1000.0,
-            turns: row.turns,
+        self.read(|snapshot| {
+            let identities = Identities::read(snapshot)?;
+            Ok(identities.describe().map(|one| one.speaker).collect())
         })
     }
 
-    /// The embeddings kept of one speaker's turns, oldest first.
-    pub fn embeddings(
-        &self,
-        speaker: SpeakerId,
-    ) -> Result<Vec<(RecordId, Vec<f32>)>, StorageError> {
-        self.read(|transaction| {
-            let table = transaction.open_table(EMBEDDINGS)?;
-            let mut embeddings = Vec::new();
-            for entry in table.range(of_speaker(speaker))? {
-                let (key, embedding) = entry?;
-                embeddings.push((RecordId(key.value().1), decode(embedding.value())?));
-            }
-            Ok(embeddings)
-        })
-    }
-
-    /// Gives a speaker a name, trimmed; an earlier name is replaced. Several
-    /// speakers may share a name: one person can have been heard as two voices.
+    /// Gives the identity of a voice a name, trimmed; an earlier name is
+    /// replaced. Several may share a name: one person can have been heard as two
+    /// voices.
     pub fn name_speaker(&self, id: SpeakerId, name: &str) -> Result<Speaker, NameError> {
-        let name = name.trim();
-        // A number would be taken for an id.
-        if !is_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(NameError::Name);
-        }
+        let name = checked_name(name)?;
         let _writing = self.begin_writing();
-        self.write(|transaction| rename(transaction, id, name))
+        self.write(|change| rename(change, id, name))
     }
+}
 
-    fn speaker_rows<T>(&self, pick: impl Fn(SpeakerRow) -> T) -> Result<Vec<T>, StorageError> {
-        self.read(|transaction| {
-            let table = transaction.open_table(SPEAKERS)?;
-            let rows = table.iter()?;
-            rows.map(|row| Ok(pick(decode(row?.1.value())?))).collect()
-        })
+fn rename(change: &Change<'_>, id: SpeakerId, name: &str) -> Result<Speaker, NameError> {
+    let identities = Identities::read(change)?;
+    if identities.members(id).is_empty() {
+        return Err(NameError::NoSuchSpeaker(id));
     }
+    let root = identities.aliases.root(id);
+    let found: Option<SpeakerRow> = row(change, SPEAKERS, root.0)?;
+    let mut found = found.ok_or(NameError::NoSuchSpeaker(root))?;
+    found.speaker.name = Some(name.to_owned());
+    put_speaker(change, &found)?;
+    let described = Identities::read(change)?
+        .describe()
+        .find(|known| known.speaker.id == root);
+    Ok(described.map_or(found.speaker, |known| known.speaker))
+}
+
+/// A speaker's name without the blanks around it.
+pub(crate) fn checked_name(name: &str) -> Result<&str, NameError> {
+    let name = name.trim();
+    // A number would be taken for an id.
+    if !is_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(NameError::Name);
+    }
+    Ok(name)
 }
 
 /// Whether a speaker or a session can be called so: what goes to a terminal must
@@ -97,11 +78,34 @@ pub(crate) fn is_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control)
 }
 
-fn rename(transaction: &WriteTransaction, id: SpeakerId, name: &str) -> Result<Speaker, NameError> {
-    let mut table = open(transaction, SPEAKERS)?;
-    let found: Option<SpeakerRow> = row(&table, id.0)?;
-    let mut found = found.ok_or(NameError::NoSuchSpeaker(id))?;
-    found.speaker.name = Some(name.to_owned());
-    put(&mut table, id.0, &found)?;
-    Ok(found.speaker)
+impl SpeakerRow {
+    /// Counts one of their records.
+    pub fn hear(&mut self, record: &Record) {
+        let speaker = &mut self.speaker;
+        if speaker.records == 0 {
+            speaker.first_heard_unix_ms = record.unix_ms;
+            speaker.last_heard_unix_ms = record.unix_ms;
+        }
+        speaker.records = speaker.records.saturating_add(1);
+        speaker.first_heard_unix_ms = speaker.first_heard_unix_ms.min(record.unix_ms);
+        speaker.last_heard_unix_ms = speaker.last_heard_unix_ms.max(record.unix_ms);
+    }
+
+    /// Starts counting anew.
+    pub fn forget_records(&mut self) {
+        self.speaker.records = 0;
+        self.speaker.first_heard_unix_ms = 0;
+        self.speaker.last_heard_unix_ms = 0;
+    }
+
+    /// Books a turn that the centroid was learned from.
+    pub fn learn(&mut self, speech_ms: u64) {
+        self.speech_ms = self.speech_ms.saturating_add(speech_ms);
+        self.turns = self.turns.saturating_add(1);
+    }
+
+    /// Whether they are somebody even when none of their records is left.
+    pub fn is_kept_without_records(&self) -> bool {
+        self.speaker.name.is_some() || self.enrolled || self.consent != Consent::Unknown
+    }
 }

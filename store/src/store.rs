@@ -1,14 +1,18 @@
 //! The store itself: who holds which lock, and how a transaction is run.
 //!
-//! Lock order: `writer`, then `database`, then `keys`. Writers hold `writer` for
+//! Lock order: `writer`, then `database`, then `keys` or `recent`. Writers hold `writer` for
 //! the whole operation and `database` only for reading, so readers go on beside
 //! them; `database` is locked for writing only while the database behind it is
 //! exchanged.
 
+use crate::consent::Retention;
 use crate::error::StorageError;
 use crate::keys::KeyTable;
+use crate::limits::{Limits, Recent};
 use crate::medium::Medium;
 use crate::open;
+use crate::transaction::{Change, Snapshot};
+use crate::vault::Vault;
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +27,12 @@ pub struct Store {
     pub(crate) keys: RwLock<Arc<KeyTable>>,
     /// Whether the medium refused the last write.
     pub(crate) failing: AtomicBool,
+    pub(crate) limits: Limits,
+    pub(crate) retention: Retention,
+    /// Whether somebody switched the memory off.
+    pub(crate) off: AtomicBool,
+    pub(crate) vault: Vault,
+    pub(crate) recent: Mutex<Recent>,
 }
 
 /// What the store can do with its file at the moment.
@@ -89,10 +99,10 @@ impl Store {
     /// the medium had stopped redb. The caller does not hold `writer`.
     pub(crate) fn read<T>(
         &self,
-        work: impl Fn(&ReadTransaction) -> Result<T, StorageError>,
+        work: impl Fn(&Snapshot) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
         let result = self.read_committed(&work);
-        if result.is_ok() {
+        if matches!(result, Ok(_) | Err(StorageError::Off)) {
             return result;
         }
         let _writing = self.begin_writing();
@@ -105,18 +115,20 @@ impl Store {
     /// Runs `work` on the last committed state.
     pub(crate) fn read_committed<T>(
         &self,
-        work: impl FnOnce(&ReadTransaction) -> Result<T, StorageError>,
+        work: impl FnOnce(&Snapshot) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
+        self.check_on()?;
         let access = self.access();
-        work(&access.begin_read()?)
+        work(&Snapshot::new(access.begin_read()?, &self.vault)?)
     }
 
     /// Runs `work` as one durable transaction: committed when it returns `Ok`,
     /// without a trace when it returns `Err`. The caller holds `writer`.
     pub(crate) fn write<T, E: From<StorageError>>(
         &self,
-        work: impl FnOnce(&WriteTransaction) -> Result<T, E>,
+        work: impl FnOnce(&Change<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
+        self.check_on()?;
         self.recover();
         let result = self.transact(work);
         let refused = result.is_err() && self.recover();
@@ -124,15 +136,22 @@ impl Store {
         result
     }
 
+    pub(crate) fn check_on(&self) -> Result<(), StorageError> {
+        match self.off.load(Ordering::Acquire) {
+            true => Err(StorageError::Off),
+            false => Ok(()),
+        }
+    }
+
     fn transact<T, E: From<StorageError>>(
         &self,
-        work: impl FnOnce(&WriteTransaction) -> Result<T, E>,
+        work: impl FnOnce(&Change<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let access = self.access();
         // redb's default durability: on the medium when `commit` returns.
-        let transaction = access.begin_write()?;
-        let value = work(&transaction)?;
-        transaction.commit().map_err(StorageError::from)?;
+        let change = Change::new(access.begin_write()?, &self.vault)?;
+        let value = work(&change)?;
+        change.commit()?;
         Ok(value)
     }
 
@@ -149,7 +168,8 @@ impl Store {
         *access = open::reopen(self.medium.as_ref());
         // A commit that failed halfway may have become durable all the same.
         if let Ok(transaction) = access.begin_read()
-            && let Ok(keys) = open::load_keys(&transaction)
+            && let Ok(snapshot) = Snapshot::new(transaction, &self.vault)
+            && let Ok(keys) = open::load_keys(&snapshot)
         {
             self.set_keys(keys);
         }

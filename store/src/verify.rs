@@ -1,16 +1,18 @@
 //! Cross-checks of everything the tables say about each other.
 
 use crate::error::StorageError;
-use crate::key::KeyLayout;
+use crate::key::Block;
 use crate::open::load_keys;
 use crate::schema::{
-    EMBEDDINGS, EMBEDDINGS_PER_SPEAKER, KEYS, LAYOUT, META, RECORDS, Row, SESSIONS, SPEAKERS,
-    SpeakerRow, counters, decode, decode_key, meta,
+    APART, ENROLMENTS, MERGES, RECORDS, Row, RowKey, SESSIONS, SPEAKERS, SpeakerRow,
+    VOICEPRINT_MODEL, VOICEPRINTS_PER_SPEAKER, counters, from_postcard, layout, meta,
 };
 use crate::store::Store;
-use earwitness_api::types::{Record, Session};
-use redb::{ReadTransaction, ReadableTable, TableDefinition};
-use serde::de::DeserializeOwned;
+use crate::transaction::Tables;
+use crate::turn::Turn;
+use crate::voiceprint::VoiceprintModel;
+use earwitness_api::types::{Merge, Session};
+use redb::{ReadableTable, TableDefinition, TableHandle};
 use std::collections::BTreeMap;
 
 /// A place where the store contradicts itself. There should be none.
@@ -27,40 +29,56 @@ impl Store {
     pub fn verify(&self) -> Result<Vec<Finding>, StorageError> {
         // No write may come between reading the tables and looking at the keys.
         let _writing = self.begin_writing();
-        self.read_committed(|transaction| {
-            let mut audit = Audit::read(transaction)?;
-            audit.counters(transaction)?;
-            audit.own_ids();
-            audit.references();
-            audit.speakers();
-            audit.embeddings(transaction)?;
-            audit.keys(transaction)?;
-            let loaded = load_keys(transaction);
+        self.read_committed(|snapshot| {
+            let mut findings = audit(snapshot)?;
+            let loaded = load_keys(snapshot);
             if loaded.is_ok_and(|loaded| loaded != *self.keys()) {
-                audit.report(
-                    "keys-in-memory",
-                    "the keys in memory are not those in the file",
-                );
+                findings.push(Finding {
+                    invariant: "keys-in-memory",
+                    detail: "the keys in memory are not those in the file".into(),
+                });
             }
-            Ok(audit.findings)
+            Ok(findings)
         })
     }
 }
 
+/// Every contradiction between the tables.
+pub(crate) fn audit(tables: &impl Tables) -> Result<Vec<Finding>, StorageError> {
+    let mut audit = Audit::read(tables)?;
+    audit.counters(tables)?;
+    audit.own_ids();
+    audit.references();
+    audit.speakers();
+    audit.voiceprints(tables)?;
+    audit.merges();
+    audit.apart(tables)?;
+    Ok(audit.findings)
+}
+
 struct Audit {
     sessions: BTreeMap<u32, Session>,
-    records: BTreeMap<u64, Record>,
+    turns: BTreeMap<u64, Turn>,
     speakers: BTreeMap<u32, SpeakerRow>,
+    enrolments: BTreeMap<u32, Vec<Block>>,
+    merges: BTreeMap<u32, Merge>,
     findings: Vec<Finding>,
 }
 
 impl Audit {
-    fn read(transaction: &ReadTransaction) -> Result<Self, StorageError> {
+    fn read(tables: &impl Tables) -> Result<Self, StorageError> {
         let mut findings = Vec::new();
+        let layout = layout(tables)?;
+        let turn = |bytes: &[u8]| match layout {
+            Some(layout) => Turn::decode(bytes, layout),
+            None => Err(StorageError::Damaged("the key layout is missing".into())),
+        };
         Ok(Self {
-            sessions: rows(transaction, SESSIONS, &mut findings)?,
-            records: rows(transaction, RECORDS, &mut findings)?,
-            speakers: rows(transaction, SPEAKERS, &mut findings)?,
+            sessions: rows(tables, SESSIONS, from_postcard, &mut findings)?,
+            turns: rows(tables, RECORDS, turn, &mut findings)?,
+            speakers: rows(tables, SPEAKERS, from_postcard, &mut findings)?,
+            enrolments: rows(tables, ENROLMENTS, from_postcard, &mut findings)?,
+            merges: rows(tables, MERGES, from_postcard, &mut findings)?,
             findings,
         })
     }
@@ -70,12 +88,16 @@ impl Audit {
         self.findings.push(Finding { invariant, detail });
     }
 
-    fn counters(&mut self, transaction: &ReadTransaction) -> Result<(), StorageError> {
-        let last = counters(&transaction.open_table(META)?)?;
+    fn counters(&mut self, tables: &impl Tables) -> Result<(), StorageError> {
+        let last = counters(tables)?;
         let beyond = [
-            ("record", self.records.keys().last().copied(), last.record),
-            ("session", highest(&self.sessions), u64::from(last.session)),
-            ("speaker", highest(&self.speakers), u64::from(last.speaker)),
+            ("session", highest(&self.sessions), last.session),
+            ("speaker", highest(&self.speakers), last.speaker),
+            (
+                "merge",
+                self.merges.values().map(|m| m.number).max(),
+                last.merge,
+            ),
         ];
         for (what, highest, last) in beyond {
             if highest.is_some_and(|highest| highest > last) {
@@ -86,14 +108,16 @@ impl Audit {
     }
 
     fn own_ids(&mut self) {
-        let records = self.records.iter().map(|(id, row)| *id == row.id.0);
+        let turns = self.turns.iter();
+        let turns = turns.map(|(id, turn)| *id == turn.said.record.id.0);
         let sessions = self.sessions.iter().map(|(id, row)| *id == row.id.0);
         let speakers = self
             .speakers
             .iter()
             .map(|(id, row)| *id == row.speaker.id.0);
-        let strays = records.chain(sessions).chain(speakers).filter(|own| !own);
-        let count = strays.count();
+        let merges = self.merges.iter().map(|(id, row)| *id == row.from.0);
+        let own = turns.chain(sessions).chain(speakers).chain(merges);
+        let count = own.filter(|own| !own).count();
         if count > 0 {
             self.report("rows-under-own-id", format!("{count} rows"));
         }
@@ -101,7 +125,8 @@ impl Audit {
 
     fn references(&mut self) {
         let mut found = Vec::new();
-        for (id, record) in &self.records {
+        for (id, turn) in &self.turns {
+            let record = &turn.said.record;
             if !self.sessions.contains_key(&record.session.0) {
                 found.push(("session-of-record", format!("record {id}")));
             }
@@ -120,18 +145,14 @@ impl Audit {
 
     fn speakers(&mut self) {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
-        for speaker in self.records.values().filter_map(|r| r.speaker.speaker) {
+        let records = self.turns.values().map(|turn| &turn.said.record);
+        for speaker in records.filter_map(|record| record.speaker.speaker) {
             *counts.entry(speaker.0).or_default() += 1;
         }
-        let dim = self.speakers.values().next().map(|row| row.centroid.len());
         let mut found = Vec::new();
         for (id, row) in &self.speakers {
             if row.speaker.records != counts.get(id).copied().unwrap_or(0) {
                 found.push(("records-of-speaker", format!("speaker {id}")));
-            }
-            let finite = row.centroid.iter().all(|value| value.is_finite());
-            if Some(row.centroid.len()) != dim || !finite {
-                found.push(("voiceprint-form", format!("speaker {id}")));
             }
         }
         for (invariant, detail) in found {
@@ -139,71 +160,95 @@ impl Audit {
         }
     }
 
-    fn embeddings(&mut self, transaction: &ReadTransaction) -> Result<(), StorageError> {
-        let table = transaction.open_table(EMBEDDINGS)?;
-        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-        for entry in table.iter()? {
-            let (key, bytes) = entry?;
-            let (speaker, record) = key.value();
-            *counts.entry(speaker).or_default() += 1;
-            let place = || format!("speaker {speaker}, record {record}");
-            let said_by = self.records.get(&record).and_then(|r| r.speaker.speaker);
-            if said_by.is_none_or(|by| by.0 != speaker) {
-                self.report("embedding-of-turn", place());
-            }
-            let dim = self.speakers.get(&speaker).map(|row| row.centroid.len());
-            match decode::<Vec<f32>>(bytes.value()) {
-                Ok(values) if Some(values.len()) == dim => {}
-                _ => self.report("voiceprint-form", place()),
+    fn voiceprints(&mut self, tables: &impl Tables) -> Result<(), StorageError> {
+        let dim = self.voiceprint_dim(tables)?;
+        let mut found = Vec::new();
+        for (id, row) in &self.speakers {
+            let finite = row.centroid.iter().all(|value| value.is_finite());
+            if Some(row.centroid.len()) != dim || !finite {
+                found.push(("voiceprint-form", format!("speaker {id}")));
             }
         }
-        for (speaker, count) in counts {
-            if count > EMBEDDINGS_PER_SPEAKER {
-                self.report("embeddings-bounded", format!("speaker {speaker}: {count}"));
+        for (id, blocks) in &self.enrolments {
+            let place = format!("enrolment of speaker {id}");
+            if blocks.iter().any(|block| Some(block.values.len()) != dim) {
+                found.push(("voiceprint-form", place.clone()));
             }
+            if blocks.len() > VOICEPRINTS_PER_SPEAKER {
+                found.push(("enrolments-bounded", place.clone()));
+            }
+            if self.speakers.get(id).is_none_or(|row| !row.enrolled) {
+                found.push(("enrolment-of-speaker", place));
+            }
+        }
+        for (invariant, detail) in found {
+            self.report(invariant, detail);
         }
         Ok(())
     }
 
-    fn keys(&mut self, transaction: &ReadTransaction) -> Result<(), StorageError> {
-        let layout: Option<KeyLayout> = meta(&transaction.open_table(META)?, LAYOUT)?;
-        let table = transaction.open_table(KEYS)?;
-        for entry in table.iter()? {
-            let (id, bytes) = entry?;
-            let id = id.value();
-            if !self.records.contains_key(&id) {
-                self.report("key-per-record", format!("key {id} has no record"));
+    /// What every voiceprint has to have: as the model says, the layout of the
+    /// keys, or else the first voice.
+    fn voiceprint_dim(&self, tables: &impl Tables) -> Result<Option<usize>, StorageError> {
+        let model: Option<VoiceprintModel> = meta(tables, VOICEPRINT_MODEL)?;
+        let layout = layout(tables)?;
+        let first = self.speakers.values().next();
+        Ok(model
+            .map(|model| usize::from(model.dim))
+            .or(layout.map(|layout| usize::from(layout.speaker)))
+            .or(first.map(|row| row.centroid.len())))
+    }
+
+    /// A merge leads from one voice to another, and never in a circle.
+    fn merges(&mut self) {
+        let mut found = Vec::new();
+        for (id, merge) in &self.merges {
+            let place = format!("merge of speaker {id}");
+            if [merge.from, merge.into]
+                .iter()
+                .any(|voice| !self.speakers.contains_key(&voice.0))
+            {
+                found.push(("merges-of-speakers", place.clone()));
             }
-            if layout.is_none_or(|layout| decode_key(bytes.value(), layout).is_err()) {
-                self.report("key-layout", format!("key {id}"));
+            let up = |id: &u32| self.merges.get(id).map(|merge| merge.into.0);
+            let path = std::iter::successors(Some(*id), up);
+            if path.take(self.merges.len() + 2).count() > self.merges.len() + 1 {
+                found.push(("merges-form-trees", place));
             }
         }
-        for id in self.records.keys().copied().collect::<Vec<_>>() {
-            if table.get(id)?.is_none() {
-                self.report("key-per-record", format!("record {id} has no key"));
+        for (invariant, detail) in found {
+            self.report(invariant, detail);
+        }
+    }
+
+    fn apart(&mut self, tables: &impl Tables) -> Result<(), StorageError> {
+        for row in tables.table(APART)?.iter()? {
+            let (low, high) = row?.0.value();
+            let exist = [low, high].iter().all(|id| self.speakers.contains_key(id));
+            if low >= high || !exist {
+                self.report("apart-of-speakers", format!("speakers {low} and {high}"));
             }
         }
         Ok(())
     }
 }
 
-fn highest<T>(rows: &BTreeMap<u32, T>) -> Option<u64> {
-    rows.keys().last().copied().map(u64::from)
+fn highest<T>(rows: &BTreeMap<u32, T>) -> Option<u32> {
+    rows.keys().last().copied()
 }
 
-fn rows<K, T>(
-    transaction: &ReadTransaction,
+/// Reads what can be read of a table.
+fn rows<K: RowKey + Ord, T>(
+    tables: &impl Tables,
     table: TableDefinition<'_, K, Row>,
+    decode: impl Fn(&[u8]) -> Result<T, StorageError>,
     findings: &mut Vec<Finding>,
-) -> Result<BTreeMap<K, T>, StorageError>
-where
-    K: redb::Key + for<'k> redb::Value<SelfType<'k> = K> + Ord + 'static,
-    T: DeserializeOwned,
-{
+) -> Result<BTreeMap<K, T>, StorageError> {
     let mut rows = BTreeMap::new();
-    for entry in transaction.open_table(table)?.iter()? {
+    for entry in tables.table(table)?.iter()? {
         let (key, bytes) = entry?;
-        match decode(bytes.value()) {
+        let unsealed = tables.unseal(table.name(), key.value().into(), bytes.value());
+        match unsealed.and_then(|row| decode(&row)) {
             Ok(row) => drop(rows.insert(key.value(), row)),
             Err(error) => findings.push(Finding {
                 invariant: "rows-readable",

@@ -4,10 +4,10 @@
 mod common;
 
 use common::{assert_sound, by, by_new, key, store, to, turn, voice};
-use earwitness_api::types::{Attachment, Record, RecordFilter, RecordId, SessionId, SpeakerId};
+use earwitness_api::types::{Attachment, Record, RecordFilter, SessionId, SpeakerId};
 use earwitness_store::{
-    AppendError, EMBEDDINGS_PER_SPEAKER, KeyError, Learned, MAX_ADDRESSEES, MAX_TEXT_BYTES,
-    NameError, NewRecord, SessionError, Speaking, Store,
+    AppendError, KeyError, Learned, MAX_ADDRESSEES, MAX_TEXT_BYTES, NameError, NewRecord,
+    SessionError, Speaking, Store, VOICEPRINTS_PER_SPEAKER, VoiceprintError,
 };
 
 /// The turn is refused with this error and leaves no trace.
@@ -82,17 +82,19 @@ fn numbers_that_are_none_are_refused() {
         score: 0.0,
         learned,
     };
-    let centroid = new_with(Learned {
-        centroid: vec![f32::INFINITY, 0.0],
-        ..voice(1)
-    });
-    let embedding = new_with(Learned {
-        embedding: vec![f32::NAN, 0.0],
-        ..voice(1)
-    });
-    for speaker in [unknown, centroid, embedding] {
-        let error = refused(&store, speaking(session, speaker));
-        assert!(matches!(error, AppendError::NotFinite(_)), "{error}");
+    let error = refused(&store, speaking(session, unknown));
+    assert!(matches!(error, AppendError::NotFinite(_)), "{error}");
+    for value in [f32::INFINITY, f32::NAN] {
+        let centroid = new_with(Learned {
+            centroid: vec![value, 0.0, 0.0, 0.0],
+            ..voice(1)
+        });
+        let error = refused(&store, speaking(session, centroid));
+        let error = matches!(
+            error,
+            AppendError::Voiceprint(VoiceprintError::NotFinite(_))
+        );
+        assert!(error);
     }
     for scale in [f32::NAN, f32::INFINITY, -1.0] {
         let mut new = turn(session, "x");
@@ -115,21 +117,20 @@ fn the_first_turn_fixes_the_form_of_keys_and_voices() {
     new.key.temporal.values.push(1);
     let error = refused(&store, new);
     assert!(matches!(error, AppendError::Key(KeyError::Layout { .. })));
-    let longer = Learned {
-        centroid: vec![1.0; 3],
-        embedding: vec![1.0; 3],
-    };
-    let uneven = Learned {
-        centroid: vec![1.0; 2],
-        embedding: vec![1.0; 3],
-    };
-    for learned in [longer, uneven] {
+    for dim in [0, 3, 5] {
+        let learned = Learned {
+            centroid: vec![1.0; dim],
+            ..voice(1)
+        };
         let speaker = Speaking::New {
             score: 0.0,
             learned,
         };
         let error = refused(&store, speaking(session, speaker));
-        assert!(matches!(error, AppendError::VoiceprintDim { .. }));
+        assert!(matches!(
+            error,
+            AppendError::Voiceprint(VoiceprintError::Dim { expected: 4, found }) if found == dim
+        ));
     }
 }
 
@@ -150,33 +151,35 @@ fn a_voice_learns_from_sure_turns_alone() {
     store.append(speaking(session, weak)).unwrap();
     let voice_after = &store.voices().unwrap()[0];
     assert_eq!(voice_after.centroid, voice(1).centroid);
-    assert_eq!((voice_after.turns, voice_after.seconds), (1, 1.0));
+    assert_eq!((voice_after.turns, voice_after.speech_ms), (1, 1000));
     store.append(by(id, session, "bb")).unwrap();
     let voice_after = &store.voices().unwrap()[0];
     assert_eq!(voice_after.centroid, voice(2).centroid);
-    assert_eq!((voice_after.turns, voice_after.seconds), (2, 2.0));
+    assert_eq!((voice_after.turns, voice_after.speech_ms), (2, 2000));
     assert_eq!(store.speakers().unwrap()[0].records, 3);
-    assert_eq!(store.embeddings(id).unwrap().len(), 2);
+    assert_eq!(store.voiceprints().unwrap().len(), 2);
 }
 
 #[test]
-fn the_newest_embeddings_of_a_speaker_are_kept() {
+fn the_newest_voiceprints_of_a_speaker_are_given() {
     let (_, store, session) = store();
     let first = store.append(by_new(session, "x")).unwrap();
     let other = store.append(by_new(session, "other")).unwrap();
     let id = first.speaker.speaker.unwrap();
-    let mut last = first.id;
-    for _ in 0..EMBEDDINGS_PER_SPEAKER + 5 {
-        last = store.append(by(id, session, "x")).unwrap().id;
-    }
-    let kept = store.embeddings(id).unwrap();
-    assert_eq!(kept.len(), EMBEDDINGS_PER_SPEAKER);
-    assert_eq!(kept.last().unwrap().0, last);
-    let oldest = last.0 + 1 - EMBEDDINGS_PER_SPEAKER as u64;
-    assert_eq!(kept[0].0, RecordId(oldest));
-    let of_other = store.embeddings(other.speaker.speaker.unwrap()).unwrap();
-    assert_eq!(of_other.len(), 1);
-    assert_sound(&store);
+    let newest: Vec<_> = (0..VOICEPRINTS_PER_SPEAKER + 5)
+        .map(|_| store.append(by(id, session, "xyz")).unwrap().id)
+        .collect();
+    let (own, others): (Vec<_>, Vec<_>) = store
+        .voiceprints()
+        .unwrap()
+        .into_iter()
+        .partition(|voiceprint| voiceprint.speaker == id);
+    let turns: Vec<_> = own.iter().map(|own| own.turn.unwrap()).collect();
+    let expected: Vec<_> = newest[5..].iter().map(|id| (*id, session)).collect();
+    assert_eq!(turns, expected);
+    assert_eq!(own[0].embedding, key(3).speaker.dequantize());
+    assert_eq!(others[0].speaker, other.speaker.speaker.unwrap());
+    assert_eq!(others.len(), 1);
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_newer_format_is_refused_and_left_alone() {
     fill(&folder.path());
     let database = Database::open(folder.path()).unwrap();
     let transaction = database.begin_write().unwrap();
-    let newer = 2u32.to_le_bytes();
+    let newer = 3u32.to_le_bytes();
     transaction
         .open_table(META)
         .unwrap()
@@ -108,7 +108,7 @@ fn a_newer_format_is_refused_and_left_alone() {
     drop(database);
     assert!(matches!(
         refused(&folder),
-        OpenError::Newer { found: 2, .. }
+        OpenError::Newer { found: 3, .. }
     ));
 }
 

@@ -4,7 +4,7 @@ mod hearing;
 mod threew;
 mod tracker;
 
-pub use hearing::{hear, recognize};
+pub use hearing::{Ear, Hearing, recognize, recordings};
 pub use threew::ThreeW;
 pub use tracker::Tracker;
 

@@ -8,6 +8,7 @@ mod normalize;
 mod percentile;
 mod rand_index;
 mod retrieval;
+mod verification;
 mod word_errors;
 
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub use normalize::normalize;
 pub use percentile::percentile;
 pub use rand_index::adjusted_rand_index;
 pub use retrieval::{RetrievalMeans, RetrievalScore};
+pub use verification::VerificationErrors;
 pub use word_errors::{WordErrors, concatenated_errors, word_errors};
 
 /// `part / whole`, and 0 where there is nothing.

@@ -38,6 +38,16 @@ pub struct Data {
 }
 
 impl Data {
+    /// For what runs on no data set.
+    pub fn none() -> Self {
+        Self {
+            path: PathBuf::new(),
+            episodes: 0,
+            questions: 0,
+            refused: Vec::new(),
+        }
+    }
+
     /// Describes a loaded set.
     pub fn new(path: &Path, set: &EpisodeSet) -> Self {
         Self {

@@ -8,11 +8,12 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use earwitness::attribute::Quality;
 use serde::Serialize;
 
 use crate::{
     episodes::{Episode, Turn},
-    metrics::{Attribution, adjusted_rand_index, best_mapping},
+    metrics::{Attribution, VerificationErrors, adjusted_rand_index, best_mapping},
 };
 
 /// Something that tells voices apart.
@@ -34,16 +35,29 @@ pub trait Attributor {
 pub struct HeardTurn {
     /// The place of its session in the episode.
     pub session: usize,
-    /// L2-normalised.
-    pub voiceprint: Vec<f32>,
-    /// How much sound the voiceprint rests on, in milliseconds.
-    pub audio_ms: u32,
+    /// Start within the session, in milliseconds.
+    pub start_ms: u64,
+    /// End within the session, in milliseconds.
+    pub end_ms: u64,
+    /// What was heard of it.
+    pub heard: Heard,
     /// The participant who spoke; not for the tracker.
     speaker: String,
 }
 
-/// From a turn's audio to its voiceprint and length in milliseconds.
-pub type Hear<'h> = dyn FnMut(&Episode, &Turn) -> Result<Option<(Vec<f32>, u32)>> + 'h;
+/// What is heard of one turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heard {
+    /// L2-normalised.
+    pub voiceprint: Vec<f32>,
+    /// Length of the recording, in milliseconds.
+    pub audio_ms: u32,
+    /// What the speech in it is like.
+    pub quality: Quality,
+}
+
+/// From a turn to what is heard of it.
+pub type Hear<'h> = dyn FnMut(&Episode, &Turn) -> Result<Option<Heard>> + 'h;
 
 /// Hears an episode. Turns that `hear` has nothing for, such as written ones,
 /// are left out.
@@ -51,13 +65,13 @@ pub fn listen(episode: &Episode, hear: &mut Hear<'_>) -> Result<Vec<HeardTurn>> 
     let mut turns = Vec::new();
     for (session, part) in episode.sessions.iter().enumerate() {
         for turn in &part.turns {
-            if let Some((voiceprint, audio_ms)) = hear(episode, turn)? {
-                let speaker = turn.speaker.clone();
+            if let Some(heard) = hear(episode, turn)? {
                 turns.push(HeardTurn {
                     session,
-                    voiceprint,
-                    audio_ms,
-                    speaker,
+                    start_ms: turn.start_ms,
+                    end_ms: turn.end_ms,
+                    heard,
+                    speaker: turn.speaker.clone(),
                 });
             }
         }
@@ -134,7 +148,7 @@ impl SpeakersReport {
         let long = pairs
             .iter()
             .zip(turns)
-            .filter(|(_, turn)| turn.audio_ms >= LONG_MS);
+            .filter(|(_, turn)| turn.heard.audio_ms >= LONG_MS);
         self.long += Attribution::count(long.map(|(pair, _)| pair), &mapping);
         self.all += all;
         self.unknown += labels.iter().filter(|label| label.is_none()).count();
@@ -157,6 +171,45 @@ impl SpeakersReport {
     }
 }
 
+/// Trials of all pairs of turns of an episode, each of 1.6 s and more: are they
+/// of one speaker? Over episodes nobody can tell, since participants may recur.
+#[derive(Debug, Default)]
+pub struct Trials {
+    same: Vec<f32>,
+    different: Vec<f32>,
+}
+
+impl Trials {
+    /// Adds the trials of one episode.
+    pub fn add(&mut self, turns: &[HeardTurn]) {
+        let long: Vec<&HeardTurn> = turns
+            .iter()
+            .filter(|turn| turn.heard.audio_ms >= LONG_MS)
+            .collect();
+        for (i, one) in long.iter().enumerate() {
+            for other in &long[..i] {
+                let products = one.heard.voiceprint.iter().zip(&other.heard.voiceprint);
+                let cosine = products.map(|(x, y)| x * y).sum();
+                if one.speaker == other.speaker {
+                    self.same.push(cosine);
+                } else {
+                    self.different.push(cosine);
+                }
+            }
+        }
+    }
+
+    /// Trials of one speaker, and of two.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.same.len(), self.different.len())
+    }
+
+    /// How well the cosine parts them.
+    pub fn errors(&self) -> VerificationErrors {
+        VerificationErrors::new(&self.same, &self.different)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -176,7 +229,8 @@ mod tests {
                 turn.session, self.sessions,
                 "a session began before the last one ended"
             );
-            (turn.voiceprint[0] >= 0.0).then_some(turn.voiceprint[0] as u32)
+            let label = turn.heard.voiceprint[0];
+            (label >= 0.0).then_some(label as u32)
         }
 
         fn end_session(&mut self) {
@@ -195,10 +249,33 @@ mod tests {
     fn turn(speaker: &str, session: usize, label: f32, audio_ms: u32) -> HeardTurn {
         HeardTurn {
             session,
-            voiceprint: vec![label],
-            audio_ms,
+            start_ms: 0,
+            end_ms: 1,
+            heard: heard(label, audio_ms),
             speaker: speaker.into(),
         }
+    }
+
+    fn heard(label: f32, audio_ms: u32) -> Heard {
+        Heard {
+            voiceprint: vec![label],
+            audio_ms,
+            quality: Quality::of(&[0.5], audio_ms),
+        }
+    }
+
+    #[test]
+    fn trials_are_of_long_turns_of_one_episode() {
+        let mut trials = Trials::default();
+        trials.add(&[
+            turn("ann", 0, 2.0, 1600),
+            turn("ann", 0, 3.0, 1600),
+            turn("ben", 0, 1.0, 1600),
+            turn("ben", 0, 1.0, 1599),
+        ]);
+        trials.add(&[turn("ann", 0, 2.0, 1600)]);
+        assert_eq!(trials.counts(), (1, 2));
+        assert_eq!((trials.same, trials.different), (vec![6.0], vec![2.0, 3.0]));
     }
 
     #[test]
@@ -249,7 +326,7 @@ mod tests {
             "sessions": [{"id": "s", "start": "2026-03-02T18:00:00Z", "turns": turns}]
         }))
         .unwrap();
-        let mut hear = |_: &Episode, turn: &Turn| Ok(turn.audio.as_ref().map(|_| (vec![0.5], 700)));
+        let mut hear = |_: &Episode, turn: &Turn| Ok(turn.audio.as_ref().map(|_| heard(0.5, 700)));
         let heard = listen(&episode, &mut hear).unwrap();
         assert_eq!(heard, [turn("p", 0, 0.5, 700)]);
     }

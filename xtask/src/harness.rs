@@ -1,4 +1,4 @@
-//! The commands that run the real thing and measure it: `demo` and `eval`.
+//! The commands that run the real thing and measure it: `demo`, `eval`, `soak`.
 
 use std::{ffi::OsString, process::Command};
 
@@ -32,6 +32,14 @@ pub fn demo(args: &Args) -> Result<()> {
 /// An evaluation on a folder of episodes.
 pub fn eval(args: &Args) -> Result<()> {
     run(&mut harness("eval", args)?)
+}
+
+/// Hours of sound through the real pipeline.
+pub fn soak(args: &Args) -> Result<()> {
+    let mut soak = harness("soak", args)?;
+    run(soak
+        .arg("--episodes")
+        .arg(root().join("tests/data/household")))
 }
 
 fn harness(command: &str, args: &Args) -> Result<Command> {

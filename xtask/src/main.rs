@@ -1,13 +1,21 @@
 //! One door for every chore of the project: `cargo xtask --help`.
 //!
 //! A thin program: it knows none of the other crates and runs them as processes.
+#![forbid(unsafe_code)]
 
-mod bare_metal;
+mod bench;
+mod boards;
+mod cross;
+mod disassembly;
 mod harness;
 mod models;
+mod node;
 mod process;
 mod progress;
+mod report;
+mod sizes;
 mod test;
+mod toolchain;
 
 use std::process::ExitCode;
 
@@ -31,8 +39,18 @@ enum Chore {
     Test(test::Args),
     /// Shows the whole thing at work, from a fresh clone
     Demo(harness::Args),
+    /// Lists the boards and checks their descriptions
+    Boards,
+    /// Measures the programs of microphone nodes against their budgets
+    Sizes(sizes::Args),
+    /// Runs a board under QEMU and checks what it does
+    Qemu(node::QemuArgs),
     /// Evaluates on a folder of episodes
     Eval(harness::Args),
+    /// Measures how fast a part is, beside a peer
+    Bench(bench::Args),
+    /// Listens to hours of speech, noise and silence
+    Soak(harness::Args),
 }
 
 fn main() -> ExitCode {
@@ -40,7 +58,12 @@ fn main() -> ExitCode {
         Chore::Models(args) => models::run(&args),
         Chore::Test(args) => test::run(&args),
         Chore::Demo(args) => harness::demo(&args),
+        Chore::Boards => boards::list(),
+        Chore::Sizes(args) => sizes::run(&args),
+        Chore::Qemu(args) => node::qemu(&args),
         Chore::Eval(args) => harness::eval(&args),
+        Chore::Bench(args) => bench::run_all(&args),
+        Chore::Soak(args) => harness::soak(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -16,8 +16,9 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::process::{Build, root, run_quietly};
+use crate::process::{Build, root, run_quietly, step};
 use crate::progress::Step;
+use crate::toolchain::Toolchain;
 use cache::Cache;
 use python::Python;
 
@@ -27,6 +28,10 @@ pub struct Args {
     /// Build again even what is there and intact
     #[arg(long)]
     force: bool,
+    /// Also compare them with the original models on an emulated 64-bit Arm, which
+    /// takes minutes to build for
+    #[arg(long)]
+    on_arm: bool,
     /// Which packs; all of them if none is named
     #[arg(value_enum)]
     kinds: Vec<Kind>,
@@ -59,7 +64,11 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         &args.kinds
     };
-    println!("{}", provide(kinds, args.force, Build::Release)?.display());
+    let packs = provide(kinds, args.force, Build::Release)?;
+    println!("{}", packs.display());
+    if args.on_arm {
+        compare_on_arm(&packs, kinds)?;
+    }
     Ok(())
 }
 
@@ -67,6 +76,11 @@ pub fn run(args: &Args) -> Result<()> {
 /// programs of that build.
 pub fn ensure(programs: Build) -> Result<PathBuf> {
     provide(Kind::value_variants(), false, programs)
+}
+
+/// The Python that made the packs, which has onnxruntime.
+pub fn python() -> Result<PathBuf> {
+    Ok(Python::prepare(&Cache::open()?)?.program().to_owned())
 }
 
 fn provide(kinds: &[Kind], force: bool, programs: Build) -> Result<PathBuf> {
@@ -133,6 +147,17 @@ fn build(cache: &Cache, python: &Python, programs: Build, kind: Kind) -> Result<
             .map_or("built", |(_, figure)| figure),
     );
     Ok(())
+}
+
+/// Repeats the comparison with the original models in a program built for 64-bit Arm.
+fn compare_on_arm(packs: &Path, kinds: &[Kind]) -> Result<()> {
+    let toolchain = Toolchain::find("aarch64-unknown-linux-gnu")?;
+    let mut check = toolchain.cargo("run");
+    check.args(["--release", "-p", "earwitness-models"]);
+    check.args(["--bin", "earwitness-pack", "--", "check"]);
+    check.args(kinds.iter().map(|kind| packs.join(kind.name())));
+    toolchain.emulate(&mut check, "max")?;
+    step("comparing on 64-bit Arm", &mut check)
 }
 
 /// Puts a finished pack in the place of whatever is there.

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::{
-    bare_metal, models,
+    cross, models, node,
     process::{Build, cargo, root, runtime_features, step},
 };
 
@@ -47,7 +47,8 @@ pub fn run(args: &Args) -> Result<()> {
                 .args(*features),
         )?;
     }
-    bare_metal::check()?;
+    cross::check()?;
+    node::check()?;
     let mut dsp = cargo();
     dsp.args([
         "test",

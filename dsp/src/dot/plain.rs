@@ -1,6 +1,8 @@
 //! Kernels in portable Rust: what every target can run, written so that the
-//! compiler can vectorise them. Both assume vectors of one length; a longer
+//! compiler can vectorise them. They assume vectors of one length; a longer
 //! one is cut.
+
+use super::rows::{Cut, Operands, RowDots};
 
 /// Lanes that an `f32` sum is spread over: two NEON or one AVX register.
 const LANES: usize = 8;
@@ -11,6 +13,22 @@ pub fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
         .zip(b)
         .map(|(&a, &b)| i32::from(a) * i32::from(b))
         .sum()
+}
+
+/// Each row with each query; the oracle of every [`Kernel`](super::Kernel).
+pub(super) fn each_row<const B: usize, const Q: usize>(
+    operands: &Operands<'_, B, Q>,
+    emit: impl FnMut(usize, RowDots<B, Q>),
+) {
+    operands.each::<1, 1>(
+        |_, [row], queries| {
+            let dot = |query: Cut<'_, 1>| {
+                dot_i8(row.vectors.as_flattened(), query.vectors.as_flattened())
+            };
+            [queries.map(dot)]
+        },
+        emit,
+    );
 }
 
 /// Sum of `a[i] * b[i]`; see [`dot_f32`](super::dot_f32).

@@ -2,63 +2,70 @@
 //! (`mel-computations.cc`): in single precision, without the Nyquist bin.
 
 use super::options::{FbankError, FbankOptions, MAX_MEL_BINS};
+use crate::const_math;
 use crate::dot::dot_f32;
 use crate::fft::MAX_FFT;
 
 /// Filters overlap by one half, so that a bin has a weight in two bands at most.
-const MAX_WEIGHTS: usize = 2 * (MAX_FFT / 2);
+pub(crate) const MAX_WEIGHTS: usize = 2 * (MAX_FFT / 2);
 
 /// The filter bank: only the weights that are not zero, band after band.
-pub(super) struct MelFilters {
-    weights: [f32; MAX_WEIGHTS],
-    bands: [Band; MAX_MEL_BINS],
-    count: usize,
+pub(crate) struct MelFilters {
+    pub weights: [f32; MAX_WEIGHTS],
+    pub bands: [Band; MAX_MEL_BINS],
+    pub count: usize,
 }
 
 /// Where a band's weights are, and which bins they belong to.
-#[derive(Clone, Copy, Default)]
-struct Band {
-    first_weight: u16,
-    first_bin: u16,
-    len: u16,
+#[derive(Clone, Copy)]
+pub(crate) struct Band {
+    pub first_weight: u16,
+    pub first_bin: u16,
+    pub len: u16,
 }
 
 impl MelFilters {
-    pub fn new(options: &FbankOptions, fft_size: usize) -> Result<Self, FbankError> {
-        let (low_hz, high_hz) = options.band_edges()?;
+    pub const fn new(options: &FbankOptions, fft_size: usize) -> Result<Self, FbankError> {
+        let (low_hz, high_hz) = match options.band_edges() {
+            Ok(edges) => edges,
+            Err(error) => return Err(error),
+        };
         let low = mel(low_hz);
         let step = (mel(high_hz) - low) / (options.mel_bins + 1) as f32;
-        let edge = |i: usize| low + i as f32 * step;
-        let bin_hz = options.sample_rate_hz as f32 / fft_size as f32;
+        let bin_mels = bin_mels(options.sample_rate_hz as f32 / fft_size as f32);
         let bins = fft_size / 2;
 
         let mut filters = Self {
             weights: [0.0; MAX_WEIGHTS],
-            bands: [Band::default(); MAX_MEL_BINS],
+            bands: [Band::EMPTY; MAX_MEL_BINS],
             count: options.mel_bins,
         };
-        let mut used = 0;
-        for band in 0..options.mel_bins {
+        let (mut band, mut first_bin, mut used) = (0, 0, 0);
+        while band < options.mel_bins {
             let triangle = Triangle {
-                left: edge(band),
-                center: edge(band + 1),
-                right: edge(band + 2),
+                left: low + band as f32 * step,
+                center: low + (band + 1) as f32 * step,
+                right: low + (band + 2) as f32 * step,
             };
-            let weight = |bin: usize| triangle.weight(mel(bin_hz * bin as f32));
-            let first_bin = (0..bins)
-                .find(|&bin| weight(bin).is_some())
-                .ok_or(FbankError::EmptyBand { band })?;
+            while first_bin < bins && bin_mels[first_bin] <= triangle.left {
+                first_bin += 1;
+            }
             let first_weight = used;
-            let weights = (first_bin..bins).map_while(weight);
-            for (slot, weight) in filters.weights[first_weight..].iter_mut().zip(weights) {
-                *slot = weight;
+            let mut bin = first_bin;
+            while bin < bins && bin_mels[bin] < triangle.right {
+                filters.weights[used] = triangle.weight(bin_mels[bin]);
                 used += 1;
+                bin += 1;
+            }
+            if used == first_weight {
+                return Err(FbankError::EmptyBand { band });
             }
             filters.bands[band] = Band {
                 first_weight: first_weight as u16,
                 first_bin: first_bin as u16,
                 len: (used - first_weight) as u16,
             };
+            band += 1;
         }
         Ok(filters)
     }
@@ -73,6 +80,14 @@ impl MelFilters {
     }
 }
 
+impl Band {
+    pub const EMPTY: Self = Self {
+        first_weight: 0,
+        first_bin: 0,
+        len: 0,
+    };
+}
+
 /// One filter, by its edges in mel.
 struct Triangle {
     left: f32,
@@ -81,18 +96,27 @@ struct Triangle {
 }
 
 impl Triangle {
-    /// The weight at `mel`; `None` outside and on the edges.
-    fn weight(&self, mel: f32) -> Option<f32> {
-        if mel <= self.left || mel >= self.right {
-            None
-        } else if mel <= self.center {
-            Some((mel - self.left) / (self.center - self.left))
+    /// The weight at a `mel` between the edges.
+    const fn weight(&self, mel: f32) -> f32 {
+        if mel <= self.center {
+            (mel - self.left) / (self.center - self.left)
         } else {
-            Some((self.right - mel) / (self.right - self.center))
+            (self.right - mel) / (self.right - self.center)
         }
     }
 }
 
-fn mel(hz: f32) -> f32 {
-    1127.0 * libm::logf(1.0 + hz / 700.0)
+/// Where the bins of a spectrum lie on the mel scale.
+const fn bin_mels(bin_hz: f32) -> [f32; MAX_FFT / 2] {
+    let mut mels = [0.0; MAX_FFT / 2];
+    let mut bin = 0;
+    while bin < mels.len() {
+        mels[bin] = mel(bin_hz * bin as f32);
+        bin += 1;
+    }
+    mels
+}
+
+const fn mel(hz: f32) -> f32 {
+    1127.0 * const_math::ln((1.0 + hz / 700.0) as f64) as f32
 }

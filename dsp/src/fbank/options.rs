@@ -80,14 +80,13 @@ impl FbankOptions {
     }
 
     /// Frame length and shift in samples, cut off as in Kaldi.
-    pub(super) fn framing(&self) -> Result<Framing, FbankError> {
-        let samples = |ms: f32| (f64::from(self.sample_rate_hz) * 0.001 * f64::from(ms)) as usize;
-        let length = samples(self.frame_length_ms);
-        if !(MIN_FRAME..=MAX_FFT).contains(&length) {
+    pub(crate) const fn framing(&self) -> Result<Framing, FbankError> {
+        let length = self.samples(self.frame_length_ms);
+        if length < MIN_FRAME || length > MAX_FFT {
             return Err(FbankError::FrameLength { length });
         }
-        let shift = samples(self.frame_shift_ms);
-        if !(1..=length).contains(&shift) {
+        let shift = self.samples(self.frame_shift_ms);
+        if shift < 1 || shift > length {
             return Err(FbankError::FrameShift { shift, length });
         }
         Ok(Framing {
@@ -97,8 +96,12 @@ impl FbankOptions {
         })
     }
 
+    const fn samples(&self, ms: f32) -> usize {
+        (self.sample_rate_hz as f64 * 0.001 * ms as f64) as usize
+    }
+
     /// Lower and upper edge of the filter bank, in Hz.
-    pub(super) fn band_edges(&self) -> Result<(f32, f32), FbankError> {
+    pub(super) const fn band_edges(&self) -> Result<(f32, f32), FbankError> {
         let nyquist_hz = self.sample_rate_hz as f32 / 2.0;
         let low_hz = self.low_hz;
         let high_hz = match self.high_hz {
@@ -117,11 +120,11 @@ impl FbankOptions {
     }
 
     /// Checks what stands for itself.
-    pub(super) fn check(&self) -> Result<(), FbankError> {
-        if !(MIN_MEL_BINS..=MAX_MEL_BINS).contains(&self.mel_bins) {
+    pub(crate) const fn check(&self) -> Result<(), FbankError> {
+        if self.mel_bins < MIN_MEL_BINS || self.mel_bins > MAX_MEL_BINS {
             return Err(FbankError::MelBins(self.mel_bins));
         }
-        if !(0.0..=1.0).contains(&self.preemphasis) {
+        if !(0.0 <= self.preemphasis && self.preemphasis <= 1.0) {
             return Err(FbankError::Preemphasis(self.preemphasis));
         }
         if !(self.scale.is_normal() && self.scale > 0.0) {
@@ -133,7 +136,7 @@ impl FbankOptions {
 
 /// Framing in samples.
 #[derive(Clone, Copy)]
-pub(super) struct Framing {
+pub(crate) struct Framing {
     pub length: usize,
     pub shift: usize,
     pub fft_size: usize,

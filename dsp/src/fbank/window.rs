@@ -3,6 +3,8 @@
 
 use core::f64::consts::TAU;
 
+use crate::const_math;
+
 /// A window function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -21,15 +23,20 @@ pub enum Window {
 impl Window {
     /// Fills `weights` with the window of that length, two samples or more.
     pub(super) fn fill(self, weights: &mut [f32]) {
-        let step = TAU / (weights.len() - 1) as f64;
+        let length = weights.len();
         for (i, weight) in weights.iter_mut().enumerate() {
-            let cosine = libm::cos(step * i as f64);
-            *weight = match self {
-                Self::Povey => libm::pow(0.5 - 0.5 * cosine, 0.85),
-                Self::Hamming => 0.54 - 0.46 * cosine,
-                Self::Hann => 0.5 - 0.5 * cosine,
-                Self::Rectangular => 1.0,
-            } as f32;
+            *weight = self.weight(i, length) as f32;
+        }
+    }
+
+    /// Weight of sample `i` in a window of `length` samples.
+    pub(crate) const fn weight(self, i: usize, length: usize) -> f64 {
+        let cosine = const_math::cos(TAU / (length - 1) as f64 * i as f64);
+        match self {
+            Self::Povey => const_math::pow(0.5 - 0.5 * cosine, 0.85),
+            Self::Hamming => 0.54 - 0.46 * cosine,
+            Self::Hann => 0.5 - 0.5 * cosine,
+            Self::Rectangular => 1.0,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The part of Moonshine that speaks: one token in, a score for every next one out.
+//! The part of Moonshine that speaks: one token in, a score for every next one out,
+//! and where in the sound the decoder looked for it.
 
 use std::sync::Arc;
 
@@ -19,6 +20,16 @@ pub(super) struct CacheShape {
     pub(super) heads: usize,
     pub(super) width: usize,
     pub(super) capacity: usize,
+    /// Heads of the cross-attention that follow the speech.
+    pub(super) alignment_heads: usize,
+}
+
+/// What one step gives.
+pub(super) struct Step {
+    /// Scores (logits) of every token to come.
+    pub(super) logits: TValue,
+    /// How much each frame of the sound weighed in it, from 0 to 1.
+    pub(super) attention: Vec<f32>,
 }
 
 /// Keys `[1, heads, width, capacity]` and values `[1, heads, capacity, width]` of
@@ -44,13 +55,15 @@ impl Decoder {
             heads,
             width,
             capacity,
+            alignment_heads,
         } = shape;
         let keys = [1, heads, width, capacity];
         let values = [1, heads, capacity, width];
         let heard = [[1, heads, width, 0], [1, heads, 0, width]];
         let inputs: [&[usize]; 6] = [&[1, 1], &[1], &keys, &values, &heard[0], &heard[1]];
         let new = [1, heads, width];
-        let outputs: [&[usize]; 3] = [&[1, tokens], &new, &new];
+        let attention = [1, alignment_heads, 0];
+        let outputs: [&[usize]; 4] = [&[1, tokens], &new, &new, &attention];
         Ok(Self {
             graph: Graph::load_shaped(pack, "decoder.onnx", &inputs, &outputs)?,
             cache: Cache {
@@ -78,8 +91,8 @@ impl Decoder {
 }
 
 impl Utterance<'_> {
-    /// Scores (logits) of every token to come after `token`.
-    pub(super) fn step(&mut self, token: u32) -> Result<TValue, GraphError> {
+    /// What comes after `token`.
+    pub(super) fn step(&mut self, token: u32) -> Result<Step, GraphError> {
         let Decoder { graph, cache } = &mut *self.decoder;
         let inputs = tvec!(
             tensor2(&[[i64::from(token)]]).into_tvalue(),
@@ -92,8 +105,25 @@ impl Utterance<'_> {
         let mut outputs = graph.run(inputs)?;
         cache.write(self.position, floats(&outputs[1])?, floats(&outputs[2])?)?;
         self.position += 1;
-        Ok(outputs.remove(0))
+        Ok(Step {
+            attention: mean_over_heads(&outputs[3])?,
+            logits: outputs.remove(0),
+        })
     }
+}
+
+/// From weights `[1, heads, frames]` to one for each frame.
+fn mean_over_heads(weights: &Tensor) -> TractResult<Vec<f32>> {
+    let &[_, heads, frames] = weights.shape() else {
+        return Ok(Vec::new());
+    };
+    let mut mean = vec![0.0; frames];
+    for head in floats(weights)?.chunks_exact(frames.max(1)) {
+        for (mean, weight) in mean.iter_mut().zip(head) {
+            *mean += weight / heads as f32;
+        }
+    }
+    Ok(mean)
 }
 
 impl Cache {

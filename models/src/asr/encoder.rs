@@ -7,7 +7,7 @@ use crate::graph::{Graph, GraphError, LoadError};
 use crate::pack::Pack;
 
 /// Samples from one frame to the next.
-const HOP: usize = 384;
+pub(super) const HOP: usize = 384;
 /// Samples that a frame sees beyond its hop.
 const OVERLAP: usize = 511;
 

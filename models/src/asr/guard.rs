@@ -1,11 +1,11 @@
 //! When to stop a decoder, and when not to believe it.
 //!
 //! A sequence model that hears no speech, or loses its place, repeats itself or
-//! makes up a plausible phrase. Four limits hold it: there must be something to
+//! makes up a plausible phrase. Five limits hold it: there must be something to
 //! hear, the length of the audio sets a budget of tokens, loops are cut, and a
-//! transcript that the model itself held improbable is dropped. They cannot tell
-//! a made-up phrase that the model is sure of (it hears `You` in a steady tone):
-//! voice activity comes before this.
+//! transcript is dropped that the model itself held improbable, or whose tokens
+//! it heard nowhere in particular. The last tells even a phrase that the model is
+//! sure of, such as the `You` that it hears in a steady tone.
 
 use serde::Deserialize;
 
@@ -50,7 +50,7 @@ pub(super) fn loop_start(tokens: &[Token]) -> Option<usize> {
     })
 }
 
-/// Mean probabilities of tokens below which a transcript is not believed.
+/// When a transcript is believed.
 ///
 /// What a model makes up for noise is mostly a word or two, so such transcripts
 /// must be surer than long ones, in which spelled names and the like pull the
@@ -60,19 +60,21 @@ pub(super) fn loop_start(tokens: &[Token]) -> Option<usize> {
 pub(super) struct Belief {
     /// Up to so many tokens a transcript is brief.
     brief_tokens: usize,
-    /// For a brief transcript.
+    /// Least mean probability of the tokens of a brief transcript.
     brief: f32,
-    /// For any other.
+    /// The same for any other.
     long: f32,
+    /// Least part of the attention that falls in one place for each token.
+    focus: f32,
 }
 
 impl Belief {
-    /// Whether the model itself believes in the transcript.
-    pub(super) fn holds(&self, tokens: &[Token]) -> bool {
+    /// Whether to believe a transcript that was heard with such a focus.
+    pub(super) fn holds(&self, tokens: &[Token], focus: f32) -> bool {
         let is_brief = tokens.len() <= self.brief_tokens;
         let least = if is_brief { self.brief } else { self.long };
         let total: f32 = tokens.iter().map(|token| token.probability).sum();
-        total >= least * tokens.len() as f32
+        tokens.is_empty() || total >= least * tokens.len() as f32 && focus >= self.focus
     }
 }
 
@@ -126,9 +128,11 @@ mod tests {
             brief_tokens: 2,
             brief: 0.6,
             long: 0.4,
+            focus: 0.3,
         };
-        assert!(!belief.holds(&tokens([1, 2])));
-        assert!(belief.holds(&tokens([1, 2, 3])));
-        assert!(belief.holds(&[]));
+        assert!(!belief.holds(&tokens([1, 2]), 0.9));
+        assert!(belief.holds(&tokens([1, 2, 3]), 0.9));
+        assert!(!belief.holds(&tokens([1, 2, 3]), 0.2));
+        assert!(belief.holds(&[], 0.0));
     }
 }

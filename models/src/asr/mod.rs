@@ -4,12 +4,18 @@
 //! pack holds. Recognizers take one utterance at a time, start no threads and
 //! keep nothing of an utterance for the next.
 
+mod align;
 mod decoder;
 mod encoder;
 mod guard;
+mod lexicon;
 mod moonshine;
 mod vocabulary;
+mod words;
 
+use std::ops::Range;
+
+pub use lexicon::Lexicon;
 pub use moonshine::Moonshine;
 
 use crate::graph::{GraphError, LoadError};
@@ -21,7 +27,16 @@ pub trait Recognizer {
     ///
     /// Audio without speech gives an empty transcript. Samples that are not
     /// finite and audio of more than [`Recognizer::max_samples`] are errors.
-    fn transcribe(&mut self, samples: &[f32]) -> Result<Transcript, AsrError>;
+    fn transcribe(&mut self, samples: &[f32]) -> Result<Transcript, AsrError> {
+        self.transcribe_after(&[], samples)
+    }
+
+    /// The same for an utterance that is known to begin with some tokens, which
+    /// are whole words: the transcript begins with them, whatever the sound holds.
+    fn transcribe_after(&mut self, known: &[u32], samples: &[f32]) -> Result<Transcript, AsrError>;
+
+    /// Prefers the words of a lexicon from now on.
+    fn prefer(&mut self, lexicon: Lexicon);
 
     /// Longest utterance that it takes, in samples.
     fn max_samples(&self) -> usize;
@@ -32,8 +47,23 @@ pub trait Recognizer {
 pub struct Transcript {
     /// The words, with the model's own case and punctuation.
     pub text: String,
-    /// The tokens that the text is made of.
+    /// The same word by word: `text` is these with a space between them.
+    pub words: Vec<Word>,
+    /// The tokens that the words are made of.
     pub tokens: Vec<Token>,
+}
+
+/// One word of a transcript, with the punctuation that follows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Word {
+    /// Its letters.
+    pub text: String,
+    /// Where it was spoken, in samples from the start of the utterance.
+    pub samples: Range<usize>,
+    /// How probable the model held it, from 0 to 1: the mean of its tokens'.
+    pub probability: f32,
+    /// Which of the transcript's tokens it is made of.
+    pub tokens: Range<usize>,
 }
 
 /// One token of a transcript.

@@ -6,11 +6,11 @@
 
 use serde::Deserialize;
 
-use super::decoder::{CacheShape, Decoder};
-use super::encoder::Encoder;
-use super::guard;
+use super::decoder::{CacheShape, Decoder, Step};
+use super::encoder::{Encoder, HOP};
 use super::vocabulary::Vocabulary;
-use super::{AsrError, Recognizer, Token, Transcript};
+use super::{AsrError, Lexicon, Recognizer, Token, Transcript};
+use super::{align, guard, words};
 use crate::graph::{GraphError, LoadError, floats};
 use crate::manifest::FrontEnd;
 use crate::pack::Pack;
@@ -29,6 +29,8 @@ struct Settings {
     head_width: usize,
     /// Longest transcript in tokens.
     max_tokens: usize,
+    /// Heads of the cross-attention that say where a token was heard.
+    alignment_heads: usize,
     /// Shorter audio is padded with silence.
     min_seconds: f32,
     /// Longer audio is refused.
@@ -46,6 +48,14 @@ pub struct Moonshine {
     vocabulary: Vocabulary,
     settings: Settings,
     sample_rate_hz: f32,
+    lexicon: Lexicon,
+}
+
+/// The tokens of an utterance, and the attention that each paid to the frames.
+#[derive(Default)]
+struct Decoded {
+    tokens: Vec<Token>,
+    attention: Vec<Vec<f32>>,
 }
 
 impl Moonshine {
@@ -62,6 +72,7 @@ impl Moonshine {
             heads: settings.heads,
             width: settings.head_width,
             capacity: settings.max_tokens,
+            alignment_heads: settings.alignment_heads,
         };
         let vocabulary = Vocabulary::parse(&pack.read_text("vocabulary.txt")?)
             .map_err(|error| pack.malformed(error))?;
@@ -71,11 +82,12 @@ impl Moonshine {
             vocabulary,
             settings,
             sample_rate_hz: sample_rate_hz as f32,
+            lexicon: Lexicon::default(),
         })
     }
 
-    /// Greedy decoding of what may be speech or not.
-    fn decode(&mut self, samples: &[f32]) -> Result<Vec<Token>, GraphError> {
+    /// Decodes greedily what comes after the `known` tokens.
+    fn decode(&mut self, known: &[u32], samples: &[f32]) -> Result<Decoded, GraphError> {
         let Settings {
             start_token,
             end_token,
@@ -87,27 +99,54 @@ impl Moonshine {
             .encoder
             .run(samples, (min_seconds * self.sample_rate_hz) as usize)?;
         let seconds = samples.len() as f32 / self.sample_rate_hz;
-        let budget = guard::token_budget(seconds, tokens_per_second, self.decoder.capacity());
+        let capacity = self.decoder.capacity();
+        let budget = guard::token_budget(seconds, tokens_per_second, capacity)
+            .max(known.len().min(capacity));
         let mut utterance = self.decoder.begin(&heard);
-        let mut tokens: Vec<Token> = Vec::with_capacity(budget);
-        while tokens.len() < budget {
-            let last = tokens.last().map_or(start_token, |token| token.id);
-            let token = most_probable(floats(&*utterance.step(last)?)?);
-            if token.id == end_token {
+        let mut decoded = Decoded::default();
+        let mut word = String::new();
+        while decoded.tokens.len() < budget {
+            let last = decoded.tokens.last().map_or(start_token, |token| token.id);
+            let Step { logits, attention } = utterance.step(last)?;
+            let logits = floats(&logits)?;
+            let position = decoded.tokens.len();
+            // Known tokens are whole words: nothing may be added to the last.
+            let only_whole = position > 0 && position == known.len();
+            let allowed = |id: usize| {
+                !only_whole || id == end_token as usize || self.vocabulary.begins_word(id as u32)
+            };
+            let text = |id| self.vocabulary.token(id);
+            let id = known
+                .get(position)
+                .copied()
+                .unwrap_or_else(|| self.lexicon.choose(logits, allowed, &word, text) as u32);
+            if id == end_token {
                 break;
             }
-            tokens.push(token);
-            if let Some(length) = guard::loop_start(&tokens) {
-                tokens.truncate(length);
+            self.vocabulary.extend_word(&mut word, id);
+            decoded.tokens.push(Token {
+                id,
+                probability: probability(logits, id),
+            });
+            decoded.attention.push(attention);
+            if let Some(length) = guard::loop_start(&decoded.tokens) {
+                decoded.truncate(length.max(known.len()));
                 break;
             }
         }
-        Ok(tokens)
+        Ok(decoded)
+    }
+}
+
+impl Decoded {
+    fn truncate(&mut self, length: usize) {
+        self.tokens.truncate(length);
+        self.attention.truncate(length);
     }
 }
 
 impl Recognizer for Moonshine {
-    fn transcribe(&mut self, samples: &[f32]) -> Result<Transcript, AsrError> {
+    fn transcribe_after(&mut self, known: &[u32], samples: &[f32]) -> Result<Transcript, AsrError> {
         if let Some(at) = samples.iter().position(|sample| !sample.is_finite()) {
             return Err(AsrError::NotFinite { at });
         }
@@ -117,18 +156,31 @@ impl Recognizer for Moonshine {
                 limit_seconds: self.settings.max_seconds,
             });
         }
-        if !guard::is_audible(samples) {
+        if known.is_empty() && !guard::is_audible(samples) {
             return Ok(Transcript::default());
         }
-        let tokens = self.decode(samples)?;
-        if !self.settings.belief.holds(&tokens) {
-            return Ok(Transcript::default());
+        let mut decoded = self.decode(known, samples)?;
+        let focus = align::focus(&decoded.attention);
+        if !self.settings.belief.holds(&decoded.tokens, focus) {
+            decoded.truncate(known.len());
         }
-        let text = self.vocabulary.text(tokens.iter().map(|token| token.id));
+        let levels: Vec<f32> = samples.chunks(HOP).map(level).collect();
+        let spoken = align::frames(&decoded.attention, &levels)
+            .into_iter()
+            .map(|frames| {
+                let sample = |frame: usize| (frame * HOP).min(samples.len());
+                sample(frames.start)..sample(frames.end)
+            });
+        let words = words::join(&self.vocabulary, &decoded.tokens, spoken);
         Ok(Transcript {
-            text: unquoted(&text).to_owned(),
-            tokens,
+            text: words::text(&words),
+            words,
+            tokens: decoded.tokens,
         })
+    }
+
+    fn prefer(&mut self, lexicon: Lexicon) {
+        self.lexicon = lexicon;
     }
 
     fn max_samples(&self) -> usize {
@@ -136,28 +188,18 @@ impl Recognizer for Moonshine {
     }
 }
 
-/// The token with the greatest logit, and its probability by softmax over all.
-fn most_probable(logits: &[f32]) -> Token {
-    let best = logits.iter().copied().enumerate();
-    let best = best.max_by(|(_, a), (_, b)| a.total_cmp(b));
-    let (id, greatest) = best.unwrap_or((0, f32::NEG_INFINITY));
-    let total: f32 = logits.iter().map(|logit| (logit - greatest).exp()).sum();
-    Token {
-        id: id as u32,
-        probability: 1.0 / total,
-    }
+/// Root mean square.
+fn level(samples: &[f32]) -> f32 {
+    let energy: f32 = samples.iter().map(|sample| sample * sample).sum();
+    (energy / samples.len() as f32).sqrt()
 }
 
-/// The text without quotation marks around it. The model has read many books, and
-/// puts some utterances in the marks of a dialogue that nobody speaks.
-fn unquoted(text: &str) -> &str {
-    const MARKS: [char; 4] = ['"', '\'', '\u{201c}', '\u{201d}'];
-    let inner = text.trim_start_matches(MARKS);
-    if inner.len() == text.len() {
-        text
-    } else {
-        inner.trim_end_matches(MARKS)
-    }
+/// The probability of a token by softmax over all.
+fn probability(logits: &[f32], id: u32) -> f32 {
+    let Some(own) = logits.get(id as usize) else {
+        return 0.0;
+    };
+    1.0 / logits.iter().map(|logit| (logit - own).exp()).sum::<f32>()
 }
 
 #[cfg(test)]
@@ -165,17 +207,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greatest_logit_wins_with_its_share() {
-        let token = most_probable(&[0.0, 2_f32.ln(), 0.0]);
-        assert_eq!(token.id, 1);
-        assert!((token.probability - 0.5).abs() < 1e-6);
-    }
-
-    #[test]
-    fn an_utterance_loses_the_marks_of_a_dialogue() {
-        assert_eq!(unquoted("\"'Where is it?'"), "Where is it?");
-        assert_eq!(unquoted("\u{201c}Here.\u{201d}"), "Here.");
-        assert_eq!(unquoted("It is the boys'"), "It is the boys'");
-        assert_eq!(unquoted("\"'"), "");
+    fn a_token_has_its_share_of_the_probability() {
+        let logits = [0.0, 2_f32.ln(), 0.0];
+        assert!((probability(&logits, 1) - 0.5).abs() < 1e-6);
+        assert!((probability(&logits, 0) - 0.25).abs() < 1e-6);
+        assert_eq!(probability(&logits, 3), 0.0);
     }
 }

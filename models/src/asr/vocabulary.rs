@@ -48,7 +48,22 @@ impl Vocabulary {
         String::from_utf8_lossy(&bytes).trim().to_owned()
     }
 
-    fn token(&self, id: usize) -> &[u8] {
+    /// Whether a token begins a new word.
+    pub(super) fn begins_word(&self, id: u32) -> bool {
+        self.token(id as usize).starts_with(b" ")
+    }
+
+    /// Brings `word`, the word that a text ends in, up to date with one more token.
+    pub(super) fn extend_word(&self, word: &mut String, id: u32) {
+        let token = String::from_utf8_lossy(self.token(id as usize));
+        match token.strip_prefix(' ') {
+            Some(first) => first.clone_into(word),
+            None => word.push_str(&token),
+        }
+    }
+
+    /// What a token adds to the text.
+    pub(super) fn token(&self, id: usize) -> &[u8] {
         let Some(&end) = self.ends.get(id) else {
             return &[];
         };
@@ -86,6 +101,18 @@ mod tests {
         assert_eq!(vocabulary.len(), 7);
         assert_eq!(vocabulary.text([0, 1, 2, 3]), "Hello world");
         assert_eq!(vocabulary.text([4, 5, 6]), "é\\");
+    }
+
+    #[test]
+    fn a_word_grows_until_the_next_begins() {
+        let vocabulary = Vocabulary::parse(" Hello\n wor\nld\n").unwrap();
+        let mut word = String::new();
+        let mut grown = |id| {
+            vocabulary.extend_word(&mut word, id);
+            word.clone()
+        };
+        assert_eq!([0, 1, 2].map(&mut grown), ["Hello", "wor", "world"]);
+        assert!(vocabulary.begins_word(1) && !vocabulary.begins_word(2));
     }
 
     #[test]

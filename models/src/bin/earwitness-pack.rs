@@ -1,22 +1,25 @@
 //! `earwitness-pack check DIR...` verifies packs and repeats their parity check
 //! on this machine; `earwitness-pack seal DIR...` does so for packs fresh from
-//! the recipes and writes the figure into their manifests.
+//! the recipes and writes the figure into their manifests; `earwitness-pack
+//! operators DIR...` lists the operators that a pack's models really run.
 
 use std::path::Path;
 use std::process::ExitCode;
 
+use earwitness_models::operator_counts;
 use earwitness_models::pack::Pack;
 use earwitness_models::parity::{self, ParityError, Report};
 
-type Action = fn(&Path) -> Result<Report, ParityError>;
+type Action = fn(&Path) -> Result<String, ParityError>;
 
-const USAGE: &str = "usage: earwitness-pack check|seal DIR...";
+const USAGE: &str = "usage: earwitness-pack check|seal|operators DIR...";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (action, dirs): (Action, _) = match arguments.split_first() {
         Some((verb, dirs)) if verb == "check" && !dirs.is_empty() => (check, dirs),
-        Some((verb, dirs)) if verb == "seal" && !dirs.is_empty() => (parity::seal, dirs),
+        Some((verb, dirs)) if verb == "seal" && !dirs.is_empty() => (seal, dirs),
+        Some((verb, dirs)) if verb == "operators" && !dirs.is_empty() => (operators, dirs),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -25,7 +28,7 @@ fn main() -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for dir in dirs {
         match action(Path::new(dir)) {
-            Ok(report) => println!("{dir}: {} {}", report.metric.name(), report.worst),
+            Ok(said) => println!("{dir}: {said}"),
             Err(error) => {
                 eprintln!("{error}");
                 status = ExitCode::FAILURE;
@@ -35,8 +38,33 @@ fn main() -> ExitCode {
     status
 }
 
-fn check(dir: &Path) -> Result<Report, ParityError> {
+fn check(dir: &Path) -> Result<String, ParityError> {
     let pack = Pack::open_unsealed(dir)?;
     pack.require_seal()?;
-    parity::check(&pack)
+    parity::check(&pack).map(figure)
+}
+
+fn seal(dir: &Path) -> Result<String, ParityError> {
+    parity::seal(dir).map(figure)
+}
+
+fn figure(report: Report) -> String {
+    format!("{} {}", report.metric.name(), report.worst)
+}
+
+fn operators(dir: &Path) -> Result<String, ParityError> {
+    let pack = Pack::open_unsealed(dir)?;
+    let mut said = String::new();
+    for file in pack
+        .manifest
+        .files
+        .keys()
+        .filter(|file| file.ends_with(".onnx"))
+    {
+        said += &format!("\n  {file}");
+        for (operator, count) in operator_counts(&pack, file)? {
+            said += &format!("\n    {count:>4} {operator}");
+        }
+    }
+    Ok(said)
 }

@@ -5,7 +5,8 @@
 //! the cache is still filling: `length` `[1]` i64 says how many of the C places
 //! are valid, and the key and value `[1, 1, H*D]` of the query's own token count
 //! as one more place after them. Attribute `first_head` chooses the H = `heads`
-//! of the L heads in the cache. Output `[1, 1, H*D]`.
+//! of the L heads in the cache. Output `[1, 1, H*D]`; with three inputs there may
+//! be a second one, the weights `[1, H, C]` that the places had in each head.
 //!
 //! Keys lie transposed, so that the scores of neighbouring places are summed
 //! side by side and need no horizontal additions.
@@ -19,6 +20,7 @@ use tract_onnx::tract_hir::internal::*;
 struct StepAttention {
     first_head: usize,
     heads: usize,
+    shows_weights: bool,
 }
 
 pub(super) fn parse(
@@ -27,7 +29,12 @@ pub(super) fn parse(
 ) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
     let first_head = usize::try_from(node.get_attr::<i64>("first_head")?)?;
     let heads = usize::try_from(node.get_attr::<i64>("heads")?)?;
-    Ok((expand(StepAttention { first_head, heads }), vec![]))
+    let operator = StepAttention {
+        first_head,
+        heads,
+        shows_weights: node.output.len() == 2,
+    };
+    Ok((expand(operator), vec![]))
 }
 
 impl Expansion for StepAttention {
@@ -41,9 +48,22 @@ impl Expansion for StepAttention {
         inputs: &'p [TensorProxy],
         outputs: &'p [TensorProxy],
     ) -> InferenceResult {
-        check_output_arity(outputs, 1)?;
-        solver.equals(&outputs[0].datum_type, &inputs[0].datum_type)?;
-        solver.equals(&outputs[0].shape, &inputs[0].shape)
+        check_output_arity(outputs, 1 + usize::from(self.shows_weights))?;
+        for output in outputs {
+            solver.equals(&output.datum_type, &inputs[0].datum_type)?;
+        }
+        solver.equals(&outputs[0].shape, &inputs[0].shape)?;
+        if self.shows_weights {
+            solver.equals(&outputs[1].rank, 3)?;
+            solver.equals(&outputs[1].shape[0], 1.to_dim())?;
+            solver.equals(&outputs[1].shape[1], self.heads.to_dim())?;
+            solver.equals(&outputs[1].shape[2], &inputs[1].shape[3])?;
+        }
+        Ok(())
+    }
+
+    fn nboutputs(&self) -> TractResult<usize> {
+        Ok(1 + usize::from(self.shows_weights))
     }
 
     fn wire(
@@ -96,16 +116,24 @@ impl EvalOp for StepAttention {
             capacity,
             length,
         };
-        let output = attend(query, self.heads, &cache, own);
-        Ok(tvec!(
-            Tensor::from_shape(inputs[0].shape(), &output)?.into()
-        ))
+        let Attended { mixed, weights } = attend(query, self.heads, &cache, own);
+        let mut outputs = tvec!(Tensor::from_shape(inputs[0].shape(), &mixed)?.into());
+        if self.shows_weights {
+            outputs.push(Tensor::from_shape(&[1, self.heads, length], &weights)?.into());
+        }
+        Ok(outputs)
     }
 }
 
 impl TypedOp for StepAttention {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        Ok(tvec!(inputs[0].without_value()))
+        let mut facts = tvec!(inputs[0].without_value());
+        if self.shows_weights {
+            ensure!(inputs.len() == 3, "only a whole cache shows its weights");
+            let places = inputs[1].shape[3].clone();
+            facts.push(f32::fact(&[1.to_dim(), self.heads.to_dim(), places]));
+        }
+        Ok(facts)
     }
 
     as_op!();
@@ -120,27 +148,42 @@ struct Cache<'a> {
     length: usize,
 }
 
+/// The mixture of values `[heads * D]`, and the weights `[heads, length]` that
+/// made it.
+struct Attended {
+    mixed: Vec<f32>,
+    weights: Vec<f32>,
+}
+
 /// Softmax attention of every head of `query`; `own` is one more key and value.
-fn attend(query: &[f32], heads: usize, cache: &Cache, own: Option<(&[f32], &[f32])>) -> Vec<f32> {
+fn attend(query: &[f32], heads: usize, cache: &Cache, own: Option<(&[f32], &[f32])>) -> Attended {
     let width = query.len() / heads;
     let mut output = vec![0.0; query.len()];
-    let mut scores = vec![0.0; cache.length + 1];
+    let mut weights = vec![0.0; heads * cache.length];
+    let mut own_score = [f32::NEG_INFINITY];
     for (head, mixed) in output.chunks_exact_mut(width).enumerate() {
         let here = head * width..(head + 1) * width;
         let block = head * width * cache.capacity..;
         let query = &query[here.clone()];
-        let (scores, own_score) = scores.split_at_mut(cache.length);
+        let scores = &mut weights[head * cache.length..][..cache.length];
         score(query, &cache.keys[block.clone()], cache.capacity, scores);
         own_score[0] = own.map_or(f32::NEG_INFINITY, |(key, _)| dot(query, &key[here.clone()]));
         let total = exponentials(scores, &mut own_score[0]);
-        for (weight, value) in scores.iter().zip(cache.values[block].chunks_exact(width)) {
-            add_scaled(mixed, value, weight / total);
+        for (weight, value) in scores
+            .iter_mut()
+            .zip(cache.values[block].chunks_exact(width))
+        {
+            *weight /= total;
+            add_scaled(mixed, value, *weight);
         }
         if let Some((_, value)) = own {
             add_scaled(mixed, &value[here], own_score[0] / total);
         }
     }
-    output
+    Attended {
+        mixed: output,
+        weights,
+    }
 }
 
 /// Scores of the first `scores.len()` places of one head's transposed keys.
@@ -218,7 +261,10 @@ mod tests {
             length,
         };
         let own = with_own.then_some((&own_key[..], &own_value[..]));
-        let fast = attend(&query, HEADS, &cache, own);
+        let Attended {
+            mixed: fast,
+            weights,
+        } = attend(&query, HEADS, &cache, own);
         for head in 0..HEADS {
             let here = head * WIDTH..(head + 1) * WIDTH;
             let key = |t| {
@@ -234,6 +280,8 @@ mod tests {
                     own_value[here.clone()].to_vec(),
                 ));
             }
+            let total: f32 = weights[head * length..][..length].iter().sum();
+            assert!(with_own && total < 1.0 || (total - 1.0).abs() < 1e-5);
             for (fast, slow) in fast[here.clone()].iter().zip(slow(&query[here], &places)) {
                 assert!((fast - slow).abs() < 1e-5, "{fast} is not {slow}");
             }
@@ -260,7 +308,7 @@ mod tests {
             capacity: 2,
             length: 2,
         };
-        let mixed = attend(&[1.0], 1, &cache, None)[0];
+        let mixed = attend(&[1.0], 1, &cache, None).mixed[0];
         assert!((mixed - (1.0 + 2.0 / (1.0 + 1_f32.exp()))).abs() < 1e-5);
     }
 }

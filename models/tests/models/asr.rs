@@ -1,7 +1,7 @@
 //! The recognizer on real speech, and on sound that is none.
 
 use crate::support;
-use earwitness_models::asr::{self, AsrError, Recognizer};
+use earwitness_models::asr::{self, AsrError, Lexicon, Recognizer};
 use earwitness_models::manifest::Kind;
 use earwitness_models::pack::Pack;
 
@@ -44,15 +44,87 @@ fn an_utterance_leaves_nothing_for_the_next() {
     assert_eq!(recognizer.transcribe(&short).unwrap(), fresh);
 }
 
+/// Tones of such frequencies (in Hz) and amplitudes together.
+fn tones(parts: &[(f32, f32)]) -> Vec<f32> {
+    let at = |sample: usize, hertz: f32| sample as f32 / 16_000.0 * hertz * std::f32::consts::TAU;
+    let value = |sample| {
+        parts
+            .iter()
+            .map(|&(hertz, level)| level * at(sample, hertz).sin())
+            .sum()
+    };
+    (0..5 * 16_000).map(value).collect()
+}
+
+#[test]
+fn words_have_their_place_in_the_sound() {
+    let (mut recognizer, pack) = recognizer();
+    let speech = support::recording(&pack, 0);
+    let late = [vec![0.0; 16_000], speech.clone()].concat();
+    let (now, later) = (
+        recognizer.transcribe(&speech).unwrap(),
+        recognizer.transcribe(&late).unwrap(),
+    );
+    assert_eq!(now.text, later.text);
+    assert_eq!(now.words.len(), 12);
+    let mut end = 0;
+    for (word, moved) in now.words.iter().zip(&later.words) {
+        assert!(word.samples.start >= end && word.samples.end <= speech.len());
+        end = word.samples.end;
+        let shift = moved.samples.start.abs_diff(word.samples.start + 16_000);
+        assert!(
+            shift < 3_200,
+            "{word:?} is {shift} samples off in {moved:?}"
+        );
+        assert!(word.probability > 0.0 && word.probability <= 1.0);
+    }
+}
+
+#[test]
+fn a_transcript_goes_on_from_what_is_known() {
+    let (mut recognizer, pack) = recognizer();
+    let speech = support::recording(&pack, 0);
+    let free = recognizer.transcribe(&speech).unwrap();
+    let ids: Vec<u32> = free.tokens.iter().map(|token| token.id).collect();
+    for words in [1, 4, 12] {
+        let known = &ids[..free.words[words - 1].tokens.end];
+        let forced = recognizer.transcribe_after(known, &speech).unwrap();
+        assert_eq!(forced.text, free.text);
+    }
+    // `Ever failed` is not what is heard, and stays.
+    let other = &ids[free.words[0].tokens.start..free.words[0].tokens.end];
+    let other = [other, &ids[free.words[3].tokens.clone()]].concat();
+    let forced = recognizer.transcribe_after(&other, &speech).unwrap();
+    assert_eq!(forced.tokens[0].id, other[0]);
+    assert!(forced.text.starts_with("Ever failed"), "{}", forced.text);
+    let silence = recognizer.transcribe_after(&other, &[0.0; 8_000]).unwrap();
+    assert_eq!(silence.tokens.len(), other.len());
+}
+
+#[test]
+fn a_lexicon_decides_between_like_sounding_words_only() {
+    let (mut recognizer, pack) = recognizer();
+    let speech = support::recording(&pack, 0);
+    let free = recognizer.transcribe(&speech).unwrap();
+    recognizer.prefer(Lexicon::new(["Carol", "Bartholomew", "Xanthippe"]));
+    assert_eq!(recognizer.transcribe(&speech).unwrap(), free);
+}
+
 #[test]
 fn sound_without_speech_gives_no_text() {
     let (mut recognizer, _) = recognizer();
     let silence = vec![0.0; 5 * 16_000];
+    let hum: Vec<(f32, f32)> = (1..12).map(|k| (50.0 * k as f32, 0.1 / k as f32)).collect();
     let sounds = [
         silence,
         noise(1, 0.005, 5 * 16_000),
         noise(2, 0.05, 5 * 16_000),
         noise(3, 0.5, 5 * 16_000),
+        tones(&[(220.0, 0.3)]),
+        tones(&[(440.0, 0.3)]),
+        tones(&[(1000.0, 0.1)]),
+        tones(&[(220.0, 0.1), (277.0, 0.1), (330.0, 0.1)]),
+        tones(&hum),
     ];
     for (i, sound) in sounds.iter().enumerate() {
         let transcript = recognizer.transcribe(sound).unwrap();

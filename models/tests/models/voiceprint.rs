@@ -38,10 +38,14 @@ fn voices_are_told_apart_at_the_calibrated_threshold() {
 }
 
 #[test]
-fn thresholds_are_in_order() {
+fn thresholds_and_calibration_are_in_order() {
     let (encoder, _) = encoder();
     let thresholds = encoder.thresholds();
-    assert!(thresholds.match_ <= thresholds.update && thresholds.update <= thresholds.merge);
+    assert!(thresholds.match_ <= thresholds.update);
+    let calibration = encoder.calibration();
+    assert!(calibration.probability(0.0) < 0.01 && calibration.probability(0.8) > 0.99);
+    // Turns that may be merged are of one voice more likely than not, or nearly so.
+    assert!(calibration.probability(thresholds.merge) > 0.4);
 }
 
 #[test]
@@ -64,15 +68,15 @@ fn the_level_of_the_sound_hardly_matters() {
 }
 
 #[test]
-fn one_frame_is_enough_and_less_is_an_error() {
+fn eight_frames_are_enough_and_less_is_an_error() {
     let (mut encoder, utterance) = encoder();
     let samples = utterance(0);
-    encoder.embed(&samples[..400]).unwrap();
-    for length in [0, 1, 399] {
+    encoder.embed(&samples[..1520]).unwrap();
+    for length in [0, 1, 1519] {
         let refused = encoder.embed(&samples[..length]);
         let expected = VoiceprintError::TooShort {
             given: length,
-            needed: 400,
+            needed: 1520,
         };
         assert_eq!(refused.unwrap_err().to_string(), expected.to_string());
     }

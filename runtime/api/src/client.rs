@@ -90,6 +90,15 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
+    /// Turns the connection into a stream of everything that is heard, words while
+    /// they are spoken among it.
+    pub fn follow(mut self) -> Result<Following<S>, ClientError> {
+        match self.call(Request::Follow)? {
+            Response::Subscribed => Ok(Following { client: self }),
+            _ => Err(ClientError::Unexpected),
+        }
+    }
+
     fn response(&mut self) -> Result<Response, ClientError> {
         let envelope = self.connection.receive()?.ok_or(ClientError::Closed)?;
         if envelope.id != self.last_id {
@@ -117,6 +126,24 @@ impl<S: Read + Write> Iterator for Subscription<S> {
             Ok(_) => Some(Err(ClientError::Unexpected)),
             Err(ClientError::Closed) => None,
             Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// [`Response::Partial`], [`Response::Transcript`] and [`Response::Acknowledged`] as
+/// they come; ends when the daemon closes the connection.
+#[derive(Debug)]
+pub struct Following<S> {
+    client: Client<S>,
+}
+
+impl<S: Read + Write> Iterator for Following<S> {
+    type Item = Result<Response, ClientError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.client.response() {
+            Err(ClientError::Closed) => None,
+            response => Some(response),
         }
     }
 }

@@ -12,7 +12,7 @@
 
 use crc::{CRC_32_ISO_HDLC, Crc};
 use postcard::ser_flavors::{Cobs, Slice, crc::CrcModifier};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
 /// Buffer size of the hub and its clients: 30 s of spoken question, encoded,
 /// fit with room to spare.
@@ -74,7 +74,8 @@ pub fn encode<'a, T: Serialize + ?Sized>(
 }
 
 /// Reads a message from the payload of one frame; every byte has to belong to it.
-pub fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, FrameError> {
+/// What it borrows, it borrows from there.
+pub fn decode<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<T, FrameError> {
     match postcard::take_from_bytes(payload) {
         Ok((message, [])) => Ok(message),
         _ => Err(FrameError::Payload),

@@ -6,11 +6,15 @@
 //! - `message`: versioned requests and responses made of those nouns;
 //! - [`frame`]: one message as one COBS-delimited, CRC-checked postcard frame.
 //!
+//! Beside the messages, on the same frames: [`node`], the protocol of microphone
+//! nodes.
+//!
 //! With the `std` feature there are also `connection`, which moves frames over
 //! any byte stream and serves both ends, and a blocking `client` on top of it.
 //! Nothing here knows of audio, models or storage. Without features the crate is
-//! `no_std`, does not allocate, and holds [`frame`] alone.
+//! `no_std`, does not allocate, and holds [`frame`] and [`node`] alone.
 #![cfg_attr(not(feature = "std"), no_std)]
+#![forbid(unsafe_code)]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
@@ -22,5 +26,6 @@ pub mod connection;
 pub mod frame;
 #[cfg(feature = "alloc")]
 pub mod message;
+pub mod node;
 #[cfg(feature = "alloc")]
 pub mod types;

@@ -12,7 +12,8 @@
 
 use crate::frame::{self, FrameError};
 use crate::types::{
-    Answer, Forgotten, Record, RecordFilter, RecordId, Selection, Session, Speaker, SpeakerId,
+    Answer, Consent, Forgotten, Identity, Merge, Record, RecordFilter, RecordId, Selection,
+    Session, SessionId, Speaker, SpeakerId,
 };
 use alloc::{boxed::Box, string::String, vec::Vec};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -22,6 +23,11 @@ pub const PROTOCOL_VERSION: u16 = 1;
 
 /// The longest spoken question: 30 s at 16 kHz.
 pub const MAX_QUESTION_SAMPLES: usize = 480_000;
+
+/// The most sound of one enrolment, all recordings together: 30 s at 16 kHz.
+pub const MAX_ENROLMENT_SAMPLES: usize = 480_000;
+/// The longest text of one turn, in bytes.
+pub const MAX_WRITE_TEXT: usize = 8_192;
 
 /// A message with the version it is written in and the request it belongs to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,6 +107,64 @@ pub enum Request {
     /// [`Response::Subscribed`], then one [`Response::Acknowledged`] a record
     /// under the same id until the connection ends.
     Subscribe,
+    /// List people with all voices of each. Answered by [`Response::Identities`].
+    ListIdentities,
+    /// List the merges that hold. Answered by [`Response::Merges`].
+    ListMerges,
+    /// Two identities are one person. Answered by [`Response::Identity`].
+    MergeSpeakers {
+        /// The one that stays.
+        into: SpeakerId,
+        /// The one that is given up.
+        from: SpeakerId,
+        /// Also where the two bear different names; the name of `into` holds.
+        despite_names: bool,
+    },
+    /// A voice is not the person that it was merged into, and stays apart. Answered
+    /// by [`Response::Merge`], the one that was undone.
+    UndoMerge {
+        /// The voice that was given up.
+        from: SpeakerId,
+    },
+    /// Some records of a speaker were somebody else. Answered by
+    /// [`Response::Speaker`], the new one.
+    SplitSpeaker {
+        /// Whose records.
+        speaker: SpeakerId,
+        /// Which.
+        records: Vec<RecordId>,
+    },
+    /// Learn a voice that somebody lends on purpose. Answered by
+    /// [`Response::Enrolled`].
+    Enrol(Enrol),
+    /// How well can voices be told apart? Answered by [`Response::VoiceEstimates`].
+    EstimateVoices,
+    /// Send what is heard while it is spoken, and every record as soon as it is
+    /// durable. Answered by [`Response::Subscribed`], then by
+    /// [`Response::Partial`], [`Response::Transcript`] and
+    /// [`Response::Acknowledged`] under the same id until the connection ends.
+    Follow,
+    /// Remember what somebody else has transcribed. Answered by
+    /// [`Response::Record`].
+    Write(Box<Write>),
+    /// Write down what a person agreed to; a refusal forgets what they said at
+    /// once. Answered by [`Response::Identity`].
+    SetConsent {
+        /// Who.
+        speaker: SpeakerId,
+        /// What they agreed to.
+        consent: Consent,
+    },
+}
+
+/// A voice to be learned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Enrol {
+    /// The person's name.
+    pub name: String,
+    /// Recordings of that person alone: mono samples at 16 kHz, at most
+    /// [`MAX_ENROLMENT_SAMPLES`] together.
+    pub recordings: Vec<Vec<i16>>,
 }
 
 /// A question to memory.
@@ -121,6 +185,70 @@ pub enum Question {
     Text(String),
     /// Spoken: mono samples at 16 kHz, at most [`MAX_QUESTION_SAMPLES`].
     Audio(Vec<i16>),
+}
+
+/// A turn that was transcribed elsewhere (PERSIST section 2.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Write {
+    /// Name of the session it belongs to, which begins if there is none yet.
+    pub session: String,
+    /// Wall clock at its start, in milliseconds since the Unix epoch.
+    pub unix_ms: i64,
+    /// Start within the session, in milliseconds.
+    pub start_ms: u64,
+    /// End within the session, in milliseconds.
+    pub end_ms: u64,
+    /// What was said: at most [`MAX_WRITE_TEXT`] bytes.
+    pub text: String,
+    /// Who said it, where that is known from elsewhere than the voice.
+    pub speaker: Option<SpeakerRef>,
+    /// Its sound, for the voiceprint: mono samples at 16 kHz, at most
+    /// [`MAX_QUESTION_SAMPLES`]; may be empty.
+    pub audio: Vec<i16>,
+}
+
+/// Words while they are spoken. Both texts empty: nothing was said after all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partial {
+    /// The session.
+    pub session: SessionId,
+    /// Start of the turn within the session, in milliseconds.
+    pub start_ms: u64,
+    /// Words that will not change: the raw transcript begins with them.
+    pub stable: String,
+    /// The words after them, which may.
+    pub tentative: String,
+}
+
+/// What was said in one turn, known at its end; a record follows unless the text
+/// is empty.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Transcript {
+    /// The session.
+    pub session: SessionId,
+    /// Start of the turn within the session, in milliseconds.
+    pub start_ms: u64,
+    /// End of the turn within the session, in milliseconds.
+    pub end_ms: u64,
+    /// The words in their written form, as the record has them.
+    pub text: String,
+    /// The words as the recognizer gave them.
+    pub raw: String,
+    /// The raw words one by one.
+    pub words: Vec<SpokenWord>,
+}
+
+/// One word of a transcript.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpokenWord {
+    /// The word with the punctuation that follows it.
+    pub text: String,
+    /// Start within the session, in milliseconds.
+    pub start_ms: u64,
+    /// End within the session, in milliseconds.
+    pub end_ms: u64,
+    /// How probable the recognizer held it, from 0 to 1.
+    pub probability: f32,
 }
 
 /// Names a speaker the way a person does.
@@ -167,6 +295,64 @@ pub enum Response {
         /// What was wrong and what to do, for people.
         message: String,
     },
+    /// To [`Request::ListIdentities`].
+    Identities(Vec<Identity>),
+    /// To [`Request::ListMerges`], in the order in which they were made.
+    Merges(Vec<Merge>),
+    /// To [`Request::MergeSpeakers`] and [`Request::SetConsent`].
+    Identity(Identity),
+    /// To [`Request::UndoMerge`].
+    Merge(Merge),
+    /// To [`Request::Enrol`].
+    Enrolled(Enrolled),
+    /// To [`Request::EstimateVoices`], in the order of the identities' ids.
+    VoiceEstimates(Vec<VoiceEstimate>),
+    /// Words while they are spoken.
+    Partial(Partial),
+    /// What was said in a turn that is over.
+    Transcript(Box<Transcript>),
+}
+
+/// A voice that was learned on purpose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Enrolled {
+    /// Whose it is.
+    pub identity: Identity,
+    /// Speech that was good enough to learn from, in milliseconds.
+    pub speech_ms: u32,
+    /// How good the enrolment is, from 0 to 1: how likely its least typical piece
+    /// is of the same voice, scaled down where there is little speech.
+    pub quality: f32,
+    /// What was wrong with the recordings, piece by piece; empty for good ones.
+    pub remarks: Vec<String>,
+}
+
+/// How well one person's voice is told from the others, judged by the turns that
+/// are kept of each.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VoiceEstimate {
+    /// Who.
+    pub identity: SpeakerId,
+    /// Turns and pieces of an enrolment that this rests on.
+    pub turns: u32,
+    /// Share of them that would not have been recognised; `None` for a single one.
+    pub false_reject: Option<f32>,
+    /// Share of everybody else's turns that are close enough to be taken for this
+    /// person; `None` where nobody else is known.
+    pub false_accept: Option<f32>,
+    /// The person whose voice is most alike.
+    pub nearest: Option<NearestVoice>,
+}
+
+/// Another person's voice, and how alike the two are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NearestVoice {
+    /// Whose.
+    pub identity: SpeakerId,
+    /// Mean cosine similarity of a turn of one to a turn of the other.
+    pub similarity: f32,
+    /// How likely such a pair of turns is of one voice, from 0 to 1.
+    pub same: f32,
 }
 
 /// Kinds of failure. Append-only.

@@ -90,6 +90,63 @@ pub struct Speaker {
     pub last_heard_unix_ms: i64,
 }
 
+/// One person as far as the hub can tell: a voice with every other voice that
+/// was found, or said, to be the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The voice that stands for all, with the name and the counts of all.
+    pub speaker: Speaker,
+    /// Every voice that belongs to it, itself included, in the order of their ids.
+    pub members: Vec<SpeakerId>,
+    /// Whether somebody lent their voice on purpose.
+    pub enrolled: bool,
+    /// What they agreed to; a refusal of any of the voices holds for all.
+    pub consent: Consent,
+}
+
+/// What a person agreed to. Append-only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Consent {
+    /// Nobody asked them.
+    #[default]
+    Unknown,
+    /// They are here for a while.
+    Guest,
+    /// They agreed to be remembered.
+    Given,
+    /// They refused: nothing of what they say is kept.
+    Refused,
+}
+
+/// One merge of two identities; it can be undone.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Merge {
+    /// Its place in the order of all merges.
+    pub number: u32,
+    /// The voice whose identity was given up.
+    pub from: SpeakerId,
+    /// The voice whose identity took it over.
+    pub into: SpeakerId,
+    /// Why.
+    pub why: MergeReason,
+}
+
+/// What two identities were merged for. Append-only.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum MergeReason {
+    /// Somebody said so.
+    ByHand,
+    /// Their voices are alike (VoxPolyMem appendix B.1); cosine similarities.
+    Reconciled {
+        /// Between the two.
+        similarity: f32,
+        /// To the next best candidate, where there was one.
+        runner_up: Option<f32>,
+        /// Within the less cohesive of the two; 1 for a single turn.
+        cohesion: f32,
+    },
+}
+
 /// Which records to list. A record has to pass every condition that is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordFilter {

@@ -7,11 +7,13 @@
 #![allow(clippy::unwrap_used)]
 
 use earwitness_api::message::{
-    Ask, Envelope, ErrorCode, Question, Request, Response, SpeakerRef, Status,
+    Ask, Enrol, Enrolled, Envelope, ErrorCode, NearestVoice, Partial, Question, Request, Response,
+    SpeakerRef, SpokenWord, Status, Transcript, VoiceEstimate, Write,
 };
 use earwitness_api::types::{
-    Answer, AskTimings, Attachment, Attribution, Evidence, Forgotten, PartialScores, Record,
-    RecordFilter, RecordId, Selection, Session, SessionId, Speaker, SpeakerId,
+    Answer, AskTimings, Attachment, Attribution, Consent, Evidence, Forgotten, Identity, Merge,
+    MergeReason, PartialScores, Record, RecordFilter, RecordId, Selection, Session, SessionId,
+    Speaker, SpeakerId,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::collections::BTreeMap;
@@ -103,6 +105,15 @@ fn requests() -> Vec<(&'static str, Request)> {
         name: "Ada".into(),
     };
     let forget = Request::Forget;
+    let write = Write {
+        session: "call".into(),
+        unix_ms: 6,
+        start_ms: 1000,
+        end_ms: 2500,
+        text: "At seven.".into(),
+        speaker: Some(SpeakerRef::Name("Ada".into())),
+        audio: vec![0, -1, i16::MAX],
+    };
     vec![
         ("request.hello", Request::Hello),
         ("request.status", Request::Status),
@@ -139,7 +150,83 @@ fn requests() -> Vec<(&'static str, Request)> {
         ("request.name_speaker", name),
         ("request.list_sessions", Request::ListSessions),
         ("request.subscribe", Request::Subscribe),
+        ("request.list_identities", Request::ListIdentities),
+        ("request.list_merges", Request::ListMerges),
+        (
+            "request.merge_speakers",
+            Request::MergeSpeakers {
+                into: SpeakerId(7),
+                from: SpeakerId(9),
+                despite_names: true,
+            },
+        ),
+        (
+            "request.undo_merge",
+            Request::UndoMerge { from: SpeakerId(9) },
+        ),
+        (
+            "request.split_speaker",
+            Request::SplitSpeaker {
+                speaker: SpeakerId(7),
+                records: vec![RecordId(300), RecordId(2)],
+            },
+        ),
+        (
+            "request.enrol",
+            Request::Enrol(Enrol {
+                name: "Ada".into(),
+                recordings: vec![vec![0, -1], vec![300]],
+            }),
+        ),
+        ("request.estimate_voices", Request::EstimateVoices),
+        ("request.follow", Request::Follow),
+        ("request.write", Request::Write(Box::new(write))),
+        (
+            "request.set_consent",
+            Request::SetConsent {
+                speaker: SpeakerId(7),
+                consent: Consent::Refused,
+            },
+        ),
     ]
+}
+
+fn identity() -> Identity {
+    Identity {
+        speaker: speaker(),
+        members: vec![SpeakerId(7), SpeakerId(9)],
+        enrolled: true,
+        consent: Consent::Given,
+    }
+}
+
+fn merges() -> Vec<Merge> {
+    let merge = |number, why| Merge {
+        number,
+        from: SpeakerId(9),
+        into: SpeakerId(7),
+        why,
+    };
+    let reconciled = MergeReason::Reconciled {
+        similarity: 0.5,
+        runner_up: Some(0.25),
+        cohesion: 0.75,
+    };
+    vec![merge(1, MergeReason::ByHand), merge(300, reconciled)]
+}
+
+fn estimate() -> VoiceEstimate {
+    VoiceEstimate {
+        identity: SpeakerId(7),
+        turns: 64,
+        false_reject: Some(0.125),
+        false_accept: None,
+        nearest: Some(NearestVoice {
+            identity: SpeakerId(9),
+            similarity: 0.25,
+            same: 0.0625,
+        }),
+    }
 }
 
 fn responses() -> Vec<(&'static str, Response)> {
@@ -163,6 +250,25 @@ fn responses() -> Vec<(&'static str, Response)> {
         name: "kitchen".into(),
         started_unix_ms: 6,
     };
+    let partial = Partial {
+        session: SessionId(2),
+        start_ms: 1000,
+        stable: "At".into(),
+        tentative: "seven".into(),
+    };
+    let said = Transcript {
+        session: SessionId(2),
+        start_ms: 1000,
+        end_ms: 2500,
+        text: "At 7:30.".into(),
+        raw: "At seven thirty.".into(),
+        words: vec![SpokenWord {
+            text: "At".into(),
+            start_ms: 1100,
+            end_ms: 1200,
+            probability: 0.5,
+        }],
+    };
     let acknowledged = Response::Acknowledged(Box::new(record()));
     let error = |code| Response::Error {
         code,
@@ -184,6 +290,28 @@ fn responses() -> Vec<(&'static str, Response)> {
         ("response.error.not_found", error(ErrorCode::NotFound)),
         ("response.error.unavailable", error(ErrorCode::Unavailable)),
         ("response.error.internal", error(ErrorCode::Internal)),
+        (
+            "response.identities",
+            Response::Identities(vec![identity()]),
+        ),
+        ("response.merges", Response::Merges(merges())),
+        ("response.identity", Response::Identity(identity())),
+        ("response.merge", Response::Merge(merges()[1])),
+        (
+            "response.enrolled",
+            Response::Enrolled(Enrolled {
+                identity: identity(),
+                speech_ms: 5000,
+                quality: 0.5,
+                remarks: vec!["too quiet".into()],
+            }),
+        ),
+        (
+            "response.voice_estimates",
+            Response::VoiceEstimates(vec![estimate()]),
+        ),
+        ("response.partial", Response::Partial(partial)),
+        ("response.transcript", Response::Transcript(Box::new(said))),
     ]
 }
 

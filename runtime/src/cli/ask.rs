@@ -9,7 +9,7 @@ use earwitness::{
 };
 use earwitness_api::message::{Ask, MAX_QUESTION_SAMPLES, Question, Request, Response};
 
-use super::{Common, backend, print};
+use super::{Common, Hearing, backend, print};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -40,7 +40,7 @@ pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
     };
     let response = match backend::daemon(&common.store()) {
         Some(mut client) => client.call(Request::Ask(ask))?,
-        None => backend::accepted(desk::ask(&common.open_hub()?, ask))?,
+        None => backend::accepted(desk::ask(&common.open_hub(&Hearing::default())?, ask))?,
     };
     match response {
         Response::Answer(answer) if common.json => print::json(&answer),

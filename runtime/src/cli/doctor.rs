@@ -1,14 +1,26 @@
-//! `earwitness doctor`: what is missing or wrong on this device, and the fix.
+//! `earwitness doctor`: what is missing or wrong on this device, and the fix;
+//! with `--voices`, how well this household's voices can be told apart.
 
 use std::path::Path;
 
 use anyhow::bail;
-use earwitness::describe;
+use earwitness::{describe, voices};
+use earwitness_api::{
+    message::{Request, Response, VoiceEstimate},
+    types::{Identity, SpeakerId},
+};
 use earwitness_models::{manifest::Kind, pack::Pack, parity};
 use earwitness_store::Store;
 use serde::Serialize;
 
-use super::{Common, backend, print};
+use super::{Common, backend, print, speakers};
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Estimate from the turns in memory how well voices are told apart
+    #[arg(long)]
+    voices: bool,
+}
 
 /// One thing that was looked at.
 #[derive(Serialize)]
@@ -32,10 +44,13 @@ impl Finding {
     }
 }
 
-pub(super) fn run(common: &Common) -> anyhow::Result<()> {
+pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
+    if args.voices {
+        return voices(common);
+    }
     let mut findings: Vec<Finding> = Kind::ALL
         .into_iter()
-        .map(|kind| pack(&common.packs(), kind))
+        .map(|kind| pack(common, kind))
         .collect();
     findings.push(memory(common));
     findings.push(microphone());
@@ -58,8 +73,10 @@ pub(super) fn run(common: &Common) -> anyhow::Result<()> {
 }
 
 /// A pack is intact and computes here what it computed where it was built.
-fn pack(packs: &Path, kind: Kind) -> Finding {
-    let checked = Pack::open(packs, kind).map_err(say).and_then(|pack| {
+fn pack(common: &Common, kind: Kind) -> Finding {
+    let variant = common.variant(kind);
+    let pack = Pack::open_variant(&common.packs(), kind, variant);
+    let checked = pack.map_err(say).and_then(|pack| {
         let report = parity::check(&pack).map_err(say)?;
         Ok(format!(
             "{} {} ({}), {} {:.5} against the original over {} cases",
@@ -133,4 +150,81 @@ fn microphone() -> Finding {
         "microphone",
         Ok("this program was built without microphone input".to_owned()),
     )
+}
+
+/// Two voices are called alike from this probability of being one person.
+const ALIKE: f32 = 0.5;
+
+/// How well the people in memory can be told apart by their voices.
+fn voices(common: &Common) -> anyhow::Result<()> {
+    let (people, estimates) = match backend::daemon(&common.store()) {
+        Some(mut daemon) => {
+            let people = daemon.call(Request::ListIdentities)?;
+            let estimates = daemon.call(Request::EstimateVoices)?;
+            match (people, estimates) {
+                (Response::Identities(people), Response::VoiceEstimates(estimates)) => {
+                    (people, estimates)
+                }
+                (other, _) => return backend::unexpected(&other),
+            }
+        }
+        None => estimate_here(common)?,
+    };
+    if common.json {
+        return print::json(&serde_json::json!({ "voices": estimates }));
+    }
+    for estimate in &estimates {
+        show_estimate(&people, estimate)?;
+    }
+    print::line(&format!(
+        "{} people, judged by the turns that their voices learned from; no replayed or synthetic \
+         voice is told from a real one",
+        estimates.len()
+    ))
+}
+
+/// Without a daemon: the thresholds of the pack are enough, no model is loaded.
+fn estimate_here(common: &Common) -> anyhow::Result<(Vec<Identity>, Vec<VoiceEstimate>)> {
+    let kind = Kind::Voiceprint;
+    let pack = Pack::open_variant(&common.packs(), kind, common.variant(kind))?;
+    let (Some(thresholds), Some(calibration)) =
+        (pack.manifest.thresholds, pack.manifest.calibration)
+    else {
+        bail!(
+            "{}: the manifest holds no thresholds or no calibration; rebuild the pack",
+            pack.dir.display()
+        );
+    };
+    let store = Store::open(&common.store())?;
+    let kept = store.voiceprints()?;
+    let estimates = voices::estimate(&kept, thresholds.match_, calibration);
+    Ok((store.identities()?, estimates))
+}
+
+fn show_estimate(people: &[Identity], estimate: &VoiceEstimate) -> anyhow::Result<()> {
+    let who = |id: SpeakerId| {
+        let known = people.iter().find(|person| person.speaker.id == id);
+        let name = known.map_or("(no name)", |person| speakers::name(&person.speaker));
+        format!("{} {name}", id.0)
+    };
+    let rate = |share: Option<f32>| {
+        share.map_or("   -".to_owned(), |share| {
+            format!("{:3.0} %", 100.0 * share)
+        })
+    };
+    let mut line = format!(
+        "{:<24} {:>3} turns  missed {}  others taken for them {}",
+        who(estimate.identity),
+        estimate.turns,
+        rate(estimate.false_reject),
+        rate(estimate.false_accept)
+    );
+    if let Some(nearest) = estimate.nearest.filter(|nearest| nearest.same >= ALIKE) {
+        line += &format!(
+            "  perhaps one person with {} ({:.0} %): `earwitness speakers merge` if so",
+            who(nearest.identity),
+            100.0 * nearest.same
+        );
+    }
+    print::line(&line)
 }

@@ -12,16 +12,18 @@ use earwitness::{
     capture::{AudioSource, FileSource, samples_to_ms},
     describe,
     hub::Hub,
-    listen::{Known, Listener, Placement},
+    listen::{Known, Listener, Placement, Told},
 };
-use earwitness_api::types::{Record, RecordFilter, Session};
+use earwitness_api::types::{RecordFilter, Session};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 
-use super::{Common, print, summary::Summary};
+use super::{Common, Hearing, print, summary::Summary};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
+    #[command(flatten)]
+    hearing: Hearing,
     /// Put all files into one session of this name, one after the other; an
     /// existing session goes on
     #[arg(long, value_name = "NAME")]
@@ -39,7 +41,7 @@ pub(super) struct Args {
 
 pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
     let started = Instant::now();
-    let hub = common.open_hub()?;
+    let hub = common.open_hub(&args.hearing)?;
     let summary = Summary::new(started.elapsed());
     let mut ingest = Ingest {
         common,
@@ -91,6 +93,7 @@ impl Ingest<'_> {
                     known,
                 };
                 let (taken, left) = self.file(path, session, placement)?;
+                self.hub.reconcile()?;
                 left.check_all_found(&stem)?;
                 Ok(taken)
             });
@@ -126,6 +129,7 @@ impl Ingest<'_> {
                 self.failed(path, &error);
             }
         }
+        self.hub.reconcile()?;
         // After a file that failed, its own reason says more.
         if self.failures.is_empty() {
             known.check_all_found(name)?;
@@ -158,9 +162,9 @@ impl Ingest<'_> {
         let mut heard = 0;
         let mut block = Vec::new();
         let mut printed = Ok(());
-        let mut print = |record: &Record| {
+        let mut print = |told: Told<'_>| {
             if printed.is_ok() {
-                printed = progress.suspend(|| print::acknowledged(self.common, self.hub, record));
+                printed = progress.suspend(|| print::told(self.common, self.hub, told));
             }
         };
         let outcome = loop {

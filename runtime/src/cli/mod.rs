@@ -7,6 +7,7 @@
 mod ask;
 mod backend;
 mod doctor;
+mod enroll;
 mod ingest;
 mod memory;
 mod print;
@@ -20,13 +21,16 @@ use std::{
     process::ExitCode,
 };
 
+use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use earwitness::{
     answer::extractive::Extractive,
     describe,
     hub::{Hub, HubOptions},
     paths,
+    transcribe::LiveOptions,
 };
+use earwitness_models::manifest::Kind;
 use jiff::tz::TimeZone;
 use tracing_subscriber::EnvFilter;
 
@@ -49,6 +53,15 @@ struct Common {
     /// The folder of the model packs
     #[arg(long, global = true, env = "EARWITNESS_PACKS", value_name = "DIR")]
     packs: Option<PathBuf>,
+    /// Which voiceprint pack to use: VARIANT is the folder voiceprint-VARIANT
+    /// [default: the folder voiceprint]
+    #[arg(
+        long,
+        global = true,
+        env = "EARWITNESS_VOICEPRINT",
+        value_name = "VARIANT"
+    )]
+    voiceprint: Option<String>,
     /// Print JSON, one object a line, and nothing else
     #[arg(long, global = true)]
     json: bool,
@@ -65,11 +78,11 @@ enum Command {
     /// Look at what is remembered, and delete it
     #[command(subcommand)]
     Memory(memory::Command),
-    /// See and name the people who were heard
+    /// See, name, enroll, merge and split the people who were heard
     #[command(subcommand)]
     Speakers(speakers::Command),
     /// Say what is missing or wrong on this device, and the fix
-    Doctor,
+    Doctor(doctor::Args),
 }
 
 impl Common {
@@ -81,17 +94,54 @@ impl Common {
         self.packs.clone().unwrap_or_else(paths::default_packs)
     }
 
+    /// Which variant of a kind of pack was asked for.
+    fn variant(&self, kind: Kind) -> Option<&str> {
+        match kind {
+            Kind::Voiceprint => self.voiceprint.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Loads the models and opens the store, whose folder is made if need be.
-    fn open_hub(&self) -> anyhow::Result<Hub> {
+    fn open_hub(&self, hearing: &Hearing) -> anyhow::Result<Hub> {
         let store = self.store();
         backend::make_folder(&store)?;
         let answerer = Box::new(Extractive::new(TimeZone::system()));
-        Ok(Hub::open(
-            &self.packs(),
-            &store,
-            answerer,
-            HubOptions::default(),
-        )?)
+        let options = HubOptions {
+            voiceprint: self.voiceprint.clone(),
+            ..hearing.options()?
+        };
+        Ok(Hub::open(&self.packs(), &store, answerer, options)?)
+    }
+}
+
+/// How words are recognised.
+#[derive(Args, Default)]
+struct Hearing {
+    /// Show words while they are spoken
+    #[arg(long)]
+    partials: bool,
+    /// Names and places that are spoken of here, one a line, so that they are
+    /// recognised more readily; the names of speakers are known already
+    #[arg(long, env = "EARWITNESS_LEXICON", value_name = "FILE")]
+    lexicon: Option<PathBuf>,
+}
+
+impl Hearing {
+    fn options(&self) -> anyhow::Result<HubOptions> {
+        let household = match &self.lexicon {
+            None => Vec::new(),
+            Some(path) => std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the lexicon {}", path.display()))?
+                .lines()
+                .map(str::to_owned)
+                .collect(),
+        };
+        Ok(HubOptions {
+            partials: self.partials.then(LiveOptions::default),
+            household,
+            ..HubOptions::default()
+        })
     }
 }
 
@@ -124,7 +174,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<()> {
         Command::Ask(args) => ask::run(common, args),
         Command::Memory(command) => memory::run(common, command),
         Command::Speakers(command) => speakers::run(common, command),
-        Command::Doctor => doctor::run(common),
+        Command::Doctor(args) => doctor::run(common, args),
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::io::{self, Write};
 
-use earwitness::hub::Hub;
-use earwitness_api::types::{Answer, Attribution, Evidence, Record};
+use earwitness::{hub::Hub, listen::Told};
+use earwitness_api::{
+    message::Partial,
+    types::{Answer, Attribution, Evidence, Record},
+};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
@@ -48,6 +51,31 @@ pub(super) fn acknowledged(common: &Common, hub: &Hub, record: &Record) -> anyho
     }
     let name = hub.name_of(record.speaker.speaker)?;
     line(&self::record(record, name.as_deref()))
+}
+
+/// Prints what a listener tells: records always, words while they are spoken
+/// where the hub shows them.
+pub(super) fn told(common: &Common, hub: &Hub, told: Told<'_>) -> anyhow::Result<()> {
+    match told {
+        Told::Record(record) => acknowledged(common, hub, record),
+        Told::Partial(partial) if common.json => json(&serde_json::json!({ "partial": partial })),
+        Told::Partial(partial) => line(&self::partial(partial)),
+        Told::Transcript(said) if common.json && hub.shows_partials() => {
+            json(&serde_json::json!({ "transcript": said }))
+        }
+        Told::Transcript(_) => Ok(()),
+    }
+}
+
+/// `    …  00:03.2  I plan to [leave on]`
+fn partial(partial: &Partial) -> String {
+    let Partial {
+        start_ms,
+        stable,
+        tentative,
+        ..
+    } = partial;
+    format!("{:>5}  {}  {stable} [{tentative}]", "...", clock(*start_ms))
 }
 
 /// A speaker by name, by number, or as unknown.

@@ -21,14 +21,13 @@ use anyhow::{Context, bail};
 use earwitness::{
     capture::{AudioSource, CaptureError, FileSource, PcmFormat, PcmSource},
     hub::HubError,
-    listen::{Account, Listener, Placement},
+    listen::{Account, Listener, Placement, Told},
     paths,
     serve::{self, Daemon},
 };
-use earwitness_api::types::Record;
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{Common, print, summary::Summary};
+use super::{Common, Hearing, print, summary::Summary};
 
 /// Blocks of sound that may wait for the pipeline.
 const BLOCKS: usize = 64;
@@ -37,6 +36,8 @@ const STOP_POLL: Duration = Duration::from_millis(100);
 
 #[derive(clap::Args)]
 pub(super) struct Args {
+    #[command(flatten)]
+    hearing: Hearing,
     /// Listen to a recording instead of the microphone
     #[arg(long, value_name = "FILE", conflicts_with = "pcm")]
     wav: Option<PathBuf>,
@@ -64,7 +65,7 @@ pub(super) struct Args {
 pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let stop = stop_flag()?;
-    let daemon = Arc::new(Daemon::new(common.open_hub()?));
+    let daemon = Arc::new(Daemon::new(common.open_hub(&args.hearing)?));
     let mut summary = Summary::new(started.elapsed());
     let socket = paths::socket_of(&common.store());
     let listener = serve::bind(&socket).with_context(|| {
@@ -122,9 +123,9 @@ fn listen(
     let mut listener = Listener::new(daemon.hub(), session, Placement::default())?;
     daemon.set_listening(true);
     tracing::info!(session = name, "listening");
-    let mut acknowledge = |record: &Record| {
-        daemon.publish(record);
-        if let Err(error) = print::acknowledged(common, daemon.hub(), record) {
+    let mut tell = |told: Told<'_>| {
+        daemon.publish(told);
+        if let Err(error) = print::told(common, daemon.hub(), told) {
             tracing::debug!(%error, "a record could not be printed");
         }
     };
@@ -139,14 +140,15 @@ fn listen(
         waiting -= usize::from(stopping);
         let patience = if stopping { Duration::ZERO } else { STOP_POLL };
         match sound.recv_timeout(patience) {
-            Ok(Ok(block)) => settle(listener.push(&block, &mut acknowledge), &mut lost)?,
+            Ok(Ok(block)) => settle(listener.push(&block, &mut tell), &mut lost)?,
             Ok(Err(error)) => break Err(error),
             Err(RecvTimeoutError::Timeout) if stopping => break Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break Ok(()),
         }
     };
-    settle(listener.finish(&mut acknowledge), &mut lost)?;
+    settle(listener.finish(&mut tell), &mut lost)?;
+    daemon.hub().reconcile()?;
     tracing::info!("the sound has ended");
     ended?;
     if lost > 0 {

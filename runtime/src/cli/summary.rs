@@ -15,6 +15,7 @@ pub(super) struct Summary {
     load: Duration,
     records: u64,
     wordless: u64,
+    refused: u64,
     audio: Duration,
     stages: Meter,
 }
@@ -26,6 +27,7 @@ impl Summary {
             load,
             records: 0,
             wordless: 0,
+            refused: 0,
             audio: Duration::ZERO,
             stages: Meter::default(),
         }
@@ -35,6 +37,7 @@ impl Summary {
     pub(super) fn add(&mut self, account: &Account) {
         self.records += account.records;
         self.wordless += account.wordless;
+        self.refused += account.refused;
         self.audio += account.audio;
         self.stages.merge(&account.stages);
     }
@@ -53,6 +56,7 @@ impl Summary {
         print::json(&json!({ "summary": {
             "records": self.records,
             "wordless": self.wordless,
+            "refused": self.refused,
             "audio_s": audio_s,
             "wall_s": wall.as_secs_f64(),
             "load_s": load_s,

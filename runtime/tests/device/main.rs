@@ -4,4 +4,6 @@
 mod bad_input;
 mod daemon;
 mod device;
+mod hearing;
 mod memory;
+mod voices;

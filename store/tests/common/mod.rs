@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 pub struct MemoryMedium {
     bytes: Arc<Mutex<Option<Bytes>>>,
     replacement: Arc<Mutex<Option<Bytes>>>,
+    backup: Arc<Mutex<Option<Bytes>>>,
     faults: Arc<Mutex<Faults>>,
 }
 
@@ -46,11 +47,21 @@ impl MemoryMedium {
         *self.bytes.lock().unwrap() = Some(Arc::new(Mutex::new(content)));
     }
 
-    fn backend(&self, bytes: &Bytes) -> Box<dyn StorageBackend> {
-        Box::new(MemoryBackend {
+    /// The bytes for redb itself.
+    pub fn raw(&self) -> impl StorageBackend {
+        let bytes = self.bytes.lock().unwrap();
+        self.over(bytes.as_ref().unwrap())
+    }
+
+    fn over(&self, bytes: &Bytes) -> MemoryBackend {
+        MemoryBackend {
             bytes: Arc::clone(bytes),
             faults: Arc::clone(&self.faults),
-        })
+        }
+    }
+
+    fn backend(&self, bytes: &Bytes) -> Box<dyn StorageBackend> {
+        Box::new(self.over(bytes))
     }
 }
 
@@ -90,6 +101,16 @@ impl Medium for MemoryMedium {
 
     fn discard_replacement(&self) -> io::Result<()> {
         *self.replacement.lock().unwrap() = None;
+        Ok(())
+    }
+
+    fn back_up(&self, _version: u32) -> io::Result<()> {
+        *self.backup.lock().unwrap() = self.bytes.lock().unwrap().clone();
+        Ok(())
+    }
+
+    fn discard_backups(&self) -> io::Result<()> {
+        *self.backup.lock().unwrap() = None;
         Ok(())
     }
 }
@@ -153,8 +174,8 @@ pub fn key(seed: u64) -> Key {
 
 pub fn voice(seed: u64) -> Learned {
     Learned {
-        centroid: vec![seed as f32, 1.0],
-        embedding: vec![seed as f32, 2.0],
+        centroid: vec![seed as f32, 1.0, 0.0, 0.0],
+        speech_ms: 1000,
     }
 }
 
@@ -216,4 +237,29 @@ pub fn assert_sound(store: &Store) {
 
 pub fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|part| part == needle)
+}
+
+/// Numbers that depend on a seed alone (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    /// A number below `end`, which is not 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i + 1));
+        }
+    }
 }

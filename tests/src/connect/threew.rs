@@ -151,8 +151,8 @@ fn speaking(known: Option<SpeakerId>, voice: Vec<f32>) -> Speaking {
         },
         None => {
             let learned = Learned {
-                centroid: voice.clone(),
-                embedding: voice,
+                centroid: voice,
+                speech_ms: 1000,
             };
             Speaking::New {
                 score: 0.0,

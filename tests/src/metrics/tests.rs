@@ -244,3 +244,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn scores_that_part_the_trials_make_no_errors() {
+    let errors = VerificationErrors::new(&[0.6, 0.9], &[0.1, 0.5, 0.2]);
+    assert_eq!((errors.eer, errors.min_dcf), (0.0, 0.0));
+}
+
+#[test]
+fn verification_errors_are_those_counted_by_hand() {
+    // Above 0.4 one in four of either kind is wrong.
+    let same = [0.3, 0.5, 0.7, 0.8];
+    let different = [0.1, 0.2, 0.3, 0.6];
+    let errors = VerificationErrors::new(&same, &different);
+    assert!((errors.eer - 0.25).abs() < 1e-12, "{errors:?}");
+    // Above 0.6 nothing is accepted falsely and half is missed.
+    assert!((errors.min_dcf - 0.5).abs() < 1e-12, "{errors:?}");
+    assert_eq!(VerificationErrors::new(&[], &different).eer, 0.0);
+}
+
+#[test]
+fn a_score_that_knows_nothing_is_worth_nothing() {
+    let errors = VerificationErrors::new(&[0.5; 10], &[0.5; 30]);
+    assert!((errors.eer - 0.5).abs() < 1e-12 && (errors.min_dcf - 1.0).abs() < 1e-12);
+}

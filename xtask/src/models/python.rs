@@ -44,6 +44,11 @@ impl Python {
         Ok(python)
     }
 
+    /// Where the interpreter is.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The interpreter, which leaves no compiled files behind.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);

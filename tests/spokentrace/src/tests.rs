@@ -1,0 +1,4 @@
+//! What the benchmark promises, on episodes as they are generated.
+
+mod faults;
+mod promises;
