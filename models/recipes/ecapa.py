@@ -1,7 +1,7 @@
 """Voiceprint: the project's own ECAPA-TDNN, taught by the ResNet34 pack, in int8.
 
 The weights lie in the repository (`models/weights/ecapa-tdnn`, made by
-`models/train`), so that nobody has to train; its front end is the teacher's.
+`models/train/ecapa`), so that nobody has to train; its front end is the teacher's.
 """
 
 import shutil
@@ -16,7 +16,7 @@ from .voiceprint import FBANK, fbank, utterances
 WEIGHTS = Path(__file__).parents[1] / "weights" / "ecapa-tdnn" / "model.onnx"
 MODEL_SHA256 = "7ebb0ae0711a2cb38130551c87c6d1187ed1b51d2aef11ebc42f7add7a8f0271"
 
-# Found by `python -m train calibrate` on 43 speakers (339 turns) that the model never
+# Found by `python -m train.ecapa calibrate` on 43 speakers (339 turns) that the model never
 # heard: the twelve of an4-03 and an4-04, and the held-out ones of libri-voices. A
 # plain tracker attributes 83 % of their turns rightly, hardly less from 0.39 to 0.44.
 THRESHOLDS = {"match": 0.41, "update": 0.47, "merge": 0.35}

@@ -1,4 +1,4 @@
-"""One door for training: `python -m train COMMAND --help`.
+"""One door for training: `python -m train.ecapa COMMAND --help`.
 
     run        speech and teacher -> student -> ONNX; goes on where it was stopped
     measure    equal error rate, detection cost, time and bytes of voiceprints in ONNX
@@ -24,7 +24,7 @@ from .speech import Recording, recordings
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="train", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="train.ecapa", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     add_run(commands.add_parser("run"))
     for name, command in (("measure", run_measure), ("calibrate", run_calibrate)):
