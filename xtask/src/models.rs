@@ -37,11 +37,12 @@ pub struct Args {
     kinds: Vec<Kind>,
 }
 
-/// What a pack is for; also its folder and the name of its recipe.
+/// A pack: its folder and the name of its recipe.
 #[derive(Clone, Copy, ValueEnum)]
 enum Kind {
     Vad,
     Voiceprint,
+    VoiceprintEcapa,
     Asr,
     Embed,
 }
@@ -51,6 +52,7 @@ impl Kind {
         match self {
             Self::Vad => "vad",
             Self::Voiceprint => "voiceprint",
+            Self::VoiceprintEcapa => "voiceprint-ecapa",
             Self::Asr => "asr",
             Self::Embed => "embed",
         }
