@@ -37,7 +37,7 @@ pub struct Args {
     kinds: Vec<Kind>,
 }
 
-/// What a pack is for; also its folder and the name of its recipe.
+/// A pack: its folder and the name of its recipe.
 #[derive(Clone, Copy, ValueEnum)]
 enum Kind {
     Vad,

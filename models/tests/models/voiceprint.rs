@@ -2,6 +2,7 @@
 
 use crate::support;
 use earwitness_models::manifest::Kind;
+use earwitness_models::operator_counts;
 use earwitness_models::voiceprint::{VoiceprintEncoder, VoiceprintError};
 
 /// Seven utterances; the first two are of one voice, the third and fourth are of others.
@@ -117,4 +118,30 @@ fn silence_gives_a_voiceprint_of_nobody_or_none() {
     if let Ok(silence) = encoder.embed(&[0.0; 32_000]) {
         assert!(dot(&voice, &silence) < encoder.thresholds().match_);
     }
+}
+
+/// Every convolution over time of the quantized model is a product of integers; what
+/// is left in floating point works on one column.
+#[test]
+fn the_quantized_model_computes_in_integers() {
+    let pack = support::variant(Kind::Voiceprint, Some("ecapa"));
+    let counts = operator_counts(&pack, "model.onnx").unwrap();
+    let count = |name: &str| counts.get(name).copied().unwrap_or(0);
+    assert!(count("OptMatMul u8") >= 19, "{counts:?}");
+    assert_eq!(count("Im2col f32") + count("Conv f32"), 0, "{counts:?}");
+    assert!(count("OptMatMul f32") <= 10, "{counts:?}");
+    assert!(pack.read("model.onnx").unwrap().len() <= 3 << 20);
+}
+
+#[test]
+fn the_small_model_refuses_what_is_too_short_for_it() {
+    let pack = support::variant(Kind::Voiceprint, Some("ecapa"));
+    let mut encoder = VoiceprintEncoder::load(&pack).unwrap();
+    let samples = support::recording(&pack, 0);
+    let shortest = encoder.embed(&samples[..1520]).unwrap();
+    assert!((dot(&shortest, &shortest) - 1.0).abs() < 1e-5);
+    assert!(matches!(
+        encoder.embed(&samples[..1519]),
+        Err(VoiceprintError::TooShort { .. })
+    ));
 }
