@@ -86,6 +86,11 @@ impl Store {
     pub fn switch(&self, on: bool) {
         self.off.store(!on, Ordering::Release);
     }
+
+    /// Whether the memory is switched on, as it is when it is opened.
+    pub fn is_on(&self) -> bool {
+        self.check_on().is_ok()
+    }
 }
 
 fn write_down(
