@@ -70,8 +70,11 @@ pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
     let stop = stop_flag()?;
     let daemon = Arc::new(Daemon::new(common.open_hub(&args.hearing)?));
     let mut summary = Summary::new(started.elapsed());
+    // Before anybody can switch the memory off.
+    let sound = start_reading(args, &stop)?;
+    let listener = begin(args, &daemon)?;
     let socket = paths::socket_of(&common.store());
-    let listener = serve::bind(&socket).with_context(|| {
+    let clients = serve::bind(&socket).with_context(|| {
         format!(
             "cannot serve at {}; choose a shorter or writable place with --store",
             socket.display()
@@ -80,10 +83,10 @@ pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
     let server = Arc::clone(&daemon);
     thread::Builder::new()
         .name("serve".to_owned())
-        .spawn(move || serve::serve(&server, &listener))?;
+        .spawn(move || serve::serve(&server, &clients))?;
     expire_hourly(Arc::clone(&daemon))?;
 
-    let heard = listen(common, args, &daemon, &stop).and_then(|account| {
+    let heard = listen(common, &daemon, listener, &sound, &stop).and_then(|account| {
         summary.add(&account);
         summary.print(common, started.elapsed())
     });
@@ -122,26 +125,31 @@ fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-fn listen(
-    common: &Common,
-    args: &Args,
-    daemon: &Daemon,
-    stop: &AtomicBool,
-) -> anyhow::Result<Account> {
+/// A listener at the start of a new session.
+fn begin<'d>(args: &Args, daemon: &'d Daemon) -> anyhow::Result<Listener<'d>> {
     let now = args.start.unwrap_or_else(Timestamp::now);
     let name = args.session.clone().unwrap_or_else(|| {
         now.to_zoned_datetime(TimeZone::system())
             .strftime("live %Y-%m-%d %H:%M:%S")
             .to_string()
     });
-    let sound = start_reading(args, stop)?;
     let session = daemon
         .hub()
         .store()
         .begin_session(&name, now.as_millisecond())?;
-    let mut listener = Listener::new(daemon.hub(), session, Placement::default())?;
-    daemon.set_listening(true);
+    let listener = Listener::new(daemon.hub(), session, Placement::default())?;
     tracing::info!(session = name, "listening");
+    Ok(listener)
+}
+
+fn listen(
+    common: &Common,
+    daemon: &Daemon,
+    mut listener: Listener<'_>,
+    sound: &Receiver<Block>,
+    stop: &AtomicBool,
+) -> anyhow::Result<Account> {
+    daemon.set_listening(true);
     let mut tell = |told: Told<'_>| {
         daemon.publish(told);
         if let Err(error) = print::told(common, daemon.hub(), told) {
