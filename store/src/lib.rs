@@ -9,6 +9,9 @@
 //! The retrieval keys are in memory as well, as an immutable [`KeyTable`] that a
 //! reader keeps as long as it likes.
 //!
+//! A store is bounded ([`Limits`]) and can be sealed with a [`MasterKey`]. What
+//! people agreed to says what is kept of them ([`Consent`], [`Retention`]).
+//!
 //! `DESIGN.md` in this crate has the layout of the file, its invariants by
 //! name, and what is assumed of the medium below.
 #![forbid(unsafe_code)]

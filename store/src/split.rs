@@ -87,6 +87,9 @@ fn split(
     for member in members {
         take_apart(change, member.speaker.id, new)?;
     }
+    // Older copies of the records are sealed for those who do not own them now.
+    let owners = members.iter().map(|row| row.speaker.id.0);
+    change.renew_keys(&owners.collect())?;
     Ok(row.speaker)
 }
 

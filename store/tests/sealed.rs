@@ -189,6 +189,22 @@ fn a_forgotten_turn_of_somebody_who_stays_cannot_either() {
 }
 
 #[test]
+fn a_turn_that_was_split_off_and_forgotten_cannot_either() {
+    let place = Sealed::new();
+    let session = fill(&place.open());
+    let store = place.open();
+    store.append(by(SpeakerId(1), session, "not mine")).unwrap();
+    drop(store);
+    let old = place.row(4);
+    let store = place.open();
+    let new = store.split(SpeakerId(1), &[RecordId(4)]).unwrap();
+    assert_sound(&store);
+    store.forget(Selection::Speaker(new.id)).unwrap();
+    drop(store);
+    assert_shredded(&place, 4, &old);
+}
+
+#[test]
 fn a_row_in_another_place_is_not_opened() {
     let place = Sealed::new();
     fill(&place.open());

@@ -145,6 +145,11 @@ impl Board {
         board.with_context(|| format!("{} cannot be right", path.display()))
     }
 
+    /// Whether a program for the board, a package of its name, is in its folder.
+    pub fn has_program(&self) -> bool {
+        folder().join(&self.name).join("Cargo.toml").exists()
+    }
+
     fn parse(name: &str, text: &str) -> Result<Self> {
         let board = Self {
             name: name.into(),

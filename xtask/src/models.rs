@@ -42,6 +42,7 @@ pub struct Args {
 enum Kind {
     Vad,
     Voiceprint,
+    VoiceprintEcapa,
     Asr,
     Embed,
 }
@@ -51,6 +52,7 @@ impl Kind {
         match self {
             Self::Vad => "vad",
             Self::Voiceprint => "voiceprint",
+            Self::VoiceprintEcapa => "voiceprint-ecapa",
             Self::Asr => "asr",
             Self::Embed => "embed",
         }

@@ -121,8 +121,8 @@ fn node_check(seconds: usize, instructions_per_tick: f64) -> Result<Command> {
 /// Builds the program of a node; returns its file.
 pub fn build(board: &Board) -> Result<PathBuf> {
     ensure!(
-        board.class == Class::MicNode,
-        "{} is a hub, and only nodes have a program of their own",
+        board.has_program(),
+        "{} has no program of its own: boards/README.md says which boards have",
         board.name
     );
     let toolchain = Toolchain::find(&board.target)?;

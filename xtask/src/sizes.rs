@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::boards::{self, Board, Class};
+use crate::boards::{self, Board};
 use crate::disassembly::Program;
 use crate::process::root;
 use crate::{node, report};
@@ -20,7 +20,7 @@ const SAVED: &str = "boards/sizes.json";
 /// Options of `cargo xtask sizes`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Which boards; all nodes if none is named
+    /// Which boards; all that have a program of their own if none is named
     boards: Vec<String>,
     /// Keep these figures as those to compare with
     #[arg(long)]
@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     if boards.is_empty() {
         boards = boards::all()?;
-        boards.retain(|board| board.class == Class::MicNode);
+        boards.retain(Board::has_program);
     }
     let mut saved = saved()?;
     let (mut figures, mut over) = (serde_json::Map::new(), Vec::new());

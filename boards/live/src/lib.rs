@@ -36,11 +36,6 @@ impl Recorder {
         self.sample += BLOCK_SAMPLES as u64;
         let _ = RECORDED.try_send(Block { sample, samples });
     }
-
-    /// Counts blocks that the microphone lost.
-    pub fn skip(&mut self, blocks: u64) {
-        self.sample += blocks * BLOCK_SAMPLES as u64;
-    }
 }
 
 /// Is a node for ever; `id` is a number of the chip's own.

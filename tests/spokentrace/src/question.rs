@@ -4,6 +4,7 @@ use fastrand::Rng;
 
 use crate::{
     library::{choose, fill, sentences},
+    phrase::Phrase,
     plan::{Form, Goal, Owner, Plan},
     schedule::{SpeakerQuery, Task},
 };
@@ -21,8 +22,13 @@ struct Subject {
     pwas: &'static str,
 }
 
-/// Puts a goal into words.
-pub(crate) fn question_text(plan: &Plan<'_>, goal: &Goal, rng: &mut Rng) -> String {
+/// Puts a goal into words; half the time in those that the evidence was said with.
+pub(crate) fn question_text(
+    plan: &Plan<'_>,
+    goal: &Goal,
+    phrase_of_fact: &[Option<&Phrase>],
+    rng: &mut Rng,
+) -> String {
     let form = match goal.form {
         Form::Plain => "plain",
         Form::Who => "who",
@@ -36,7 +42,8 @@ pub(crate) fn question_text(plan: &Plan<'_>, goal: &Goal, rng: &mut Rng) -> Stri
         task => task,
     };
     let template = plan.library.ask(asked_like.name(), form, rng);
-    let mut text = with_matters(plan, goal, &with_people(plan, goal, template, rng), rng);
+    let template = with_people(plan, goal, template, rng);
+    let mut text = with_matters(plan, goal, phrase_of_fact, &template, rng);
     if goal.speaker_query == SpeakerQuery::SpeakerIndependent {
         let about = plan.library.ask("about", "plain", rng);
         if let Some(letter) = text.get_mut(..1) {
@@ -81,11 +88,23 @@ fn with_people(plan: &Plan<'_>, goal: &Goal, template: &str, rng: &mut Rng) -> S
     fill(template, &words)
 }
 
-fn with_matters(plan: &Plan<'_>, goal: &Goal, template: &str, rng: &mut Rng) -> String {
+fn with_matters(
+    plan: &Plan<'_>,
+    goal: &Goal,
+    phrase_of_fact: &[Option<&Phrase>],
+    template: &str,
+    rng: &mut Rng,
+) -> String {
     let mut text = template.to_owned();
-    for (matter, number) in goal.matters.iter().zip(["", "2"]) {
+    for (place, (matter, number)) in goal.matters.iter().zip(["", "2"]).enumerate() {
         let relation = &plan.subscenario.relations[matter.relation];
-        let phrase = choose(&relation.phrases, rng);
+        let said = goal
+            .evidence
+            .get(place)
+            .and_then(|&fact| phrase_of_fact[fact]);
+        let phrase = said
+            .filter(|_| rng.bool())
+            .unwrap_or_else(|| choose(&relation.phrases, rng));
         let words = [
             ("wh", choose(&relation.wh, rng).clone()),
             ("q", phrase.bare().to_owned()),

@@ -7,6 +7,7 @@ use fastrand::Rng;
 use crate::{
     episode::{Episode, Participant, Question, Session, Turn},
     library::{choose, fill, sentences},
+    phrase::Phrase,
     plan::{CURRENT, Fact, Owner, Plan, State},
     question::question_text,
 };
@@ -20,14 +21,16 @@ pub(crate) struct Realized {
 
 /// Says everything that is planned.
 pub(crate) fn realize(plan: &Plan<'_>, id: String, rng: &mut Rng) -> Realized {
-    let sessions: Vec<Vec<Line>> = (0..=CURRENT)
+    let sessions: Vec<Vec<Line<'_>>> = (0..=CURRENT)
         .map(|session| Talk::new(plan, session, rng).hold())
         .collect();
     let mut turn_of_fact = vec![String::new(); plan.facts.len()];
+    let mut phrase_of_fact = vec![None; plan.facts.len()];
     for (session, lines) in sessions.iter().enumerate() {
         for (place, line) in lines.iter().enumerate() {
-            if let Some(fact) = line.fact {
+            if let Some((fact, phrase)) = line.fact {
                 turn_of_fact[fact] = turn_id(session, place);
+                phrase_of_fact[fact] = Some(phrase);
             }
         }
     }
@@ -40,7 +43,7 @@ pub(crate) fn realize(plan: &Plan<'_>, id: String, rng: &mut Rng) -> Realized {
         sessions: sessions
             .map(|(session, lines)| timed(plan, session, lines, rng))
             .collect(),
-        questions: questions(plan, &turn_of_fact, rng),
+        questions: questions(plan, &turn_of_fact, &phrase_of_fact, rng),
     };
     Realized {
         episode,
@@ -60,14 +63,19 @@ fn participants(plan: &Plan<'_>) -> Vec<Participant> {
         .collect()
 }
 
-fn questions(plan: &Plan<'_>, turn_of_fact: &[String], rng: &mut Rng) -> Vec<Question> {
+fn questions(
+    plan: &Plan<'_>,
+    turn_of_fact: &[String],
+    phrase_of_fact: &[Option<&Phrase>],
+    rng: &mut Rng,
+) -> Vec<Question> {
     let goals = (1..).zip(&plan.goals);
     goals
         .map(|(number, goal)| Question {
             id: format!("q{number}"),
             session: session_id(CURRENT),
             asker: person_id(goal.asker),
-            text: question_text(plan, goal, rng),
+            text: question_text(plan, goal, phrase_of_fact, rng),
             task: goal.task.name(),
             speaker_query: goal.speaker_query.name(),
             answer: goal.answer.clone(),
@@ -81,7 +89,7 @@ fn questions(plan: &Plan<'_>, turn_of_fact: &[String], rng: &mut Rng) -> Vec<Que
 }
 
 /// Gives each line its time: speech takes about a third of a second a word.
-fn timed(plan: &Plan<'_>, session: usize, lines: Vec<Line>, rng: &mut Rng) -> Session {
+fn timed(plan: &Plan<'_>, session: usize, lines: Vec<Line<'_>>, rng: &mut Rng) -> Session {
     let everyone = 0..plan.people.len();
     let mut clock = 0;
     let turns = lines.into_iter().enumerate().map(|(place, line)| {
@@ -119,19 +127,20 @@ fn turn_id(session: usize, place: usize) -> String {
 }
 
 /// Something said, without its time.
-struct Line {
+struct Line<'a> {
     speaker: usize,
     /// One person, or all others.
     to: Option<usize>,
     text: String,
-    fact: Option<usize>,
+    /// The fact that it states, and with which phrase.
+    fact: Option<(usize, &'a Phrase)>,
 }
 
 /// One session while it is being held.
 struct Talk<'a, 'r> {
     plan: &'a Plan<'a>,
     session: usize,
-    lines: Vec<Line>,
+    lines: Vec<Line<'a>>,
     /// Values that small talk must not use up.
     taken: HashSet<String>,
     /// Small talk that was made already.
@@ -151,7 +160,7 @@ impl<'a, 'r> Talk<'a, 'r> {
         }
     }
 
-    fn hold(mut self) -> Vec<Line> {
+    fn hold(mut self) -> Vec<Line<'a>> {
         let mut facts: Vec<usize> = (0..self.plan.facts.len())
             .filter(|&fact| self.plan.facts[fact].session == self.session)
             .collect();
@@ -220,32 +229,34 @@ impl<'a, 'r> Talk<'a, 'r> {
     /// The owner says a fact, at times because someone asked.
     fn state(&mut self, place: usize) {
         let fact = &self.plan.facts[place];
-        match (fact.owner, fact.state) {
+        let phrase = match (fact.owner, fact.state) {
             (Owner::One(person), State::First) if self.rng.u8(..4) == 0 => {
-                self.answer(person, fact, ["asked", "short"]);
+                self.answer(person, fact, ["asked", "short"])
             }
             (Owner::One(person), State::Revised) if self.rng.u8(..4) == 0 => {
-                self.answer(person, fact, ["asked_again", "short_again"]);
+                self.answer(person, fact, ["asked_again", "short_again"])
             }
             (Owner::One(person), _) => {
-                let text = self.sentence(fact);
+                let (text, phrase) = self.sentence(fact);
                 self.say(person, None, &text);
+                phrase
             }
             (Owner::All, _) => {
                 let speaker = self.rng.usize(..self.plan.people.len());
-                let sentence = self.sentence(fact);
+                let (sentence, phrase) = self.sentence(fact);
                 let about = self.plan.library.say("about", self.rng);
                 let words = [("theme", self.plan.theme.as_str()), ("sentence", &sentence)];
                 self.say(speaker, None, &fill(about, &words));
+                phrase
             }
-        }
+        };
         if let Some(line) = self.lines.last_mut() {
-            line.fact = Some(place);
+            line.fact = Some((place, phrase));
         }
     }
 
     /// Question and answer; only the answer holds the value.
-    fn answer(&mut self, owner: usize, fact: &Fact, [asked, short]: [&str; 2]) {
+    fn answer(&mut self, owner: usize, fact: &Fact, [asked, short]: [&str; 2]) -> &'a Phrase {
         let (asker, _) = self.somebody_but(owner);
         let relation = &self.plan.subscenario.relations[fact.relation];
         let phrase = choose(&relation.phrases, self.rng);
@@ -263,10 +274,11 @@ impl<'a, 'r> Talk<'a, 'r> {
             &[("v", &fact.value)],
         );
         self.say(owner, Some(asker), &answer);
+        phrase
     }
 
     /// A whole sentence that states a fact.
-    fn sentence(&mut self, fact: &Fact) -> String {
+    fn sentence(&mut self, fact: &Fact) -> (String, &'a Phrase) {
         let kind = match (fact.owner, fact.state) {
             (Owner::One(_), State::First) => "intend",
             (Owner::One(_), State::Revised) => "revise",
@@ -289,7 +301,7 @@ impl<'a, 'r> Talk<'a, 'r> {
             .each_ref()
             .map(|(token, word)| (*token, word.as_str()));
         let text = fill(self.plan.library.say(kind, self.rng), &words);
-        self.dressed(text)
+        (self.dressed(text), phrase)
     }
 
     /// At times the speaker slips first: "leave on Friday, no, wait, on Monday".

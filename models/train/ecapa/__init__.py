@@ -1,0 +1,1 @@
+"""Training of the ECAPA-TDNN voiceprint by distillation; see README.md."""
