@@ -94,6 +94,10 @@ fn try_answer(store: &Store, request: Request) -> Result<Response, Box<dyn std::
         Request::SetConsent { speaker, consent } => {
             Response::Identity(store.set_consent(speaker, consent)?)
         }
+        Request::Compact => {
+            store.compact()?;
+            Response::Done
+        }
         Request::Enrol(_) | Request::EstimateVoices => failure(
             ErrorCode::BadRequest,
             &"this takes the models; ask a running daemon, or use the program itself",
@@ -102,7 +106,8 @@ fn try_answer(store: &Store, request: Request) -> Result<Response, Box<dyn std::
         | Request::Ask(_)
         | Request::Subscribe
         | Request::Follow
-        | Request::Write(_) => failure(
+        | Request::Write(_)
+        | Request::Switch { .. } => failure(
             ErrorCode::BadRequest,
             &"only a running daemon answers this; start `earwitness run`",
         ),
@@ -164,6 +169,20 @@ pub fn enrol(hub: &Hub, enrol: &Enrol) -> Response {
         Ok(enrolled) => Response::Enrolled(enrolled),
         Err(error @ EnrolError::Hub(_)) => failure(ErrorCode::Unavailable, &error),
         Err(error) => failure(ErrorCode::BadRequest, &error),
+    }
+}
+
+/// Switches the memory on or off.
+pub fn switch(hub: &Hub, on: bool) -> Response {
+    match hub.switch(on) {
+        Ok(()) => Response::Done,
+        Err(error) => failure(
+            ErrorCode::Internal,
+            &format!(
+                "the switch beside the memory cannot be set ({error}): check that its folder may be \
+                 written, or stop the daemon"
+            ),
+        ),
     }
 }
 

@@ -5,7 +5,8 @@
 //! most for the inference in progress, never for a whole segment's work.
 
 use std::{
-    path::Path,
+    io,
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -20,7 +21,7 @@ use earwitness_models::{
     voiceprint::{VoiceprintEncoder, VoiceprintError},
 };
 use earwitness_store::{
-    AppendError, OpenError, QueryError, SessionError, StorageError, Store, VoiceprintModel,
+    AppendError, OpenError, Options, QueryError, SessionError, StorageError, Store, VoiceprintModel,
 };
 
 use crate::{
@@ -30,6 +31,7 @@ use crate::{
     gate::GatedDetector,
     recall::RecallOptions,
     segment::SegmentOptions,
+    switch,
     transcribe::{LiveOptions, written},
     voices::{estimate, reconcile_store},
 };
@@ -87,6 +89,18 @@ pub enum HubError {
     NoQuestion,
 }
 
+impl HubError {
+    /// Whether it is only that the memory is switched off.
+    pub fn is_off(&self) -> bool {
+        matches!(
+            self,
+            Self::Storage(StorageError::Off)
+                | Self::Append(AppendError::Storage(StorageError::Off))
+                | Self::Session(SessionError::Storage(StorageError::Off))
+        )
+    }
+}
+
 /// How the hub works; every default is what the device runs.
 #[derive(Clone, Debug, Default)]
 pub struct HubOptions {
@@ -100,11 +114,14 @@ pub struct HubOptions {
     pub household: Vec<String>,
     /// How evidence is found.
     pub recall: RecallOptions,
+    /// How the memory is kept.
+    pub memory: Options,
 }
 
 /// The models, the memory and the answerer.
 pub struct Hub {
     pub(crate) store: Store,
+    path: PathBuf,
     pub(crate) options: HubOptions,
     pub(crate) attribute: AttributeOptions,
     pub(crate) calibration: Calibration,
@@ -120,7 +137,7 @@ impl Hub {
     /// Verifies and loads the packs, then opens the store.
     pub fn open(
         packs: &Path,
-        store: &Path,
+        path: &Path,
         answerer: Box<dyn Answerer>,
         options: HubOptions,
     ) -> Result<Self, HubError> {
@@ -128,13 +145,14 @@ impl Hub {
         let voiceprint = VoiceprintEncoder::load(&packs.voiceprint)?;
         let recognizer = asr::load(&packs.asr)?;
         let embedder = TextEmbedder::load(&packs.embed)?;
-        let store = Store::open(store)?;
+        let store = Store::open_with(path, options.memory.clone())?;
         store.use_voiceprint_model(&VoiceprintModel {
             name: packs.voiceprint.manifest.name.clone(),
             dim: voiceprint.dim() as u16,
         })?;
         Ok(Self {
             store,
+            path: path.to_owned(),
             options,
             attribute: AttributeOptions::new(voiceprint.thresholds()),
             calibration: voiceprint.calibration(),
@@ -150,6 +168,17 @@ impl Hub {
     /// The memory.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Switches the memory on or off, also for whoever opens it next. While it is
+    /// off, its file is neither read nor written.
+    pub fn switch(&self, on: bool) -> io::Result<()> {
+        if !on {
+            self.store.switch(false);
+        }
+        switch::set(&self.path, on)?;
+        self.store.switch(on);
+        Ok(())
     }
 
     /// Whether words are shown while they are spoken.

@@ -26,6 +26,7 @@ pub mod recall;
 mod remember;
 pub mod segment;
 pub mod serve;
+pub mod switch;
 pub mod transcribe;
 pub mod voices;
 pub mod write;

@@ -23,12 +23,21 @@ pub fn default_packs() -> PathBuf {
 /// whoever knows the store finds its daemon: the whole name of the file, links
 /// followed, and `.sock` behind it. No two stores share one.
 pub fn socket_of(store: &Path) -> PathBuf {
-    let mut socket = store
+    beside(store, ".sock")
+}
+
+/// The file that switches a store off while it is there (see [`crate::switch`]).
+pub fn switch_of(store: &Path) -> PathBuf {
+    beside(store, ".off")
+}
+
+fn beside(store: &Path, ending: &str) -> PathBuf {
+    let mut name = store
         .canonicalize()
         .unwrap_or_else(|_| store.to_owned())
         .into_os_string();
-    socket.push(".sock");
-    socket.into()
+    name.push(ending);
+    name.into()
 }
 
 fn base(variable: &str, below_home: &str) -> PathBuf {

@@ -106,6 +106,7 @@ impl Daemon {
             Request::Ask(ask) => desk::ask(&self.hub, ask),
             Request::Enrol(enrol) => desk::enrol(&self.hub, &enrol),
             Request::EstimateVoices => desk::estimate_voices(&self.hub),
+            Request::Switch { on } => desk::switch(&self.hub, on),
             Request::Write(write) => desk::write(&self.hub, &write),
             Request::Status => self
                 .status()

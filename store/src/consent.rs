@@ -82,9 +82,16 @@ impl Store {
     }
 
     /// Switches the memory off, or on again. While it is off, every call that
-    /// would read or write the medium is refused, and the medium is left alone.
+    /// would read or write the medium is refused, and the medium is left alone. A
+    /// write that goes on is waited for.
     pub fn switch(&self, on: bool) {
+        let _writing = self.begin_writing();
         self.off.store(!on, Ordering::Release);
+    }
+
+    /// Whether the memory is switched on, as it is when it is opened.
+    pub fn is_on(&self) -> bool {
+        self.check_on().is_ok()
     }
 }
 

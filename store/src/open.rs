@@ -72,10 +72,12 @@ pub enum OpenError {
         found: u32,
     },
     /// It is sealed, and there is no key.
-    #[error("{0} is encrypted; it was not touched: give its key")]
+    #[error("{0} is encrypted; it was not touched: give its key with --key-file")]
     Locked(String),
     /// It is sealed with another key.
-    #[error("{0} is encrypted with another key; it was not touched: give the right one")]
+    #[error(
+        "{0} is encrypted with another key; it was not touched: give the right one with --key-file"
+    )]
     WrongKey(String),
     /// There is a key, but it is not sealed.
     #[error(

@@ -58,6 +58,17 @@ impl MasterKey {
         Ok(Self(Arc::new(key)))
     }
 
+    /// As [`MasterKey::from_file`] and [`MasterKey::from_env`] read it.
+    pub fn to_hex(&self) -> Zeroizing<String> {
+        let mut digits = Zeroizing::new(String::with_capacity(2 * KEY_BYTES));
+        for byte in self.0.iter() {
+            for digit in [byte >> 4, byte & 15] {
+                digits.extend(char::from_digit(digit.into(), 16));
+            }
+        }
+        digits
+    }
+
     /// The key in a file: 32 bytes, or 64 hexadecimal digits.
     pub fn from_file(path: &Path) -> Result<Self, MasterKeyError> {
         let name = path.display().to_string();

@@ -155,6 +155,15 @@ pub enum Request {
         /// What they agreed to.
         consent: Consent,
     },
+    /// Switch the memory on or off, also for the time after a restart. While it is
+    /// off, what is heard is dropped, and every request about memory is refused.
+    /// Answered by [`Response::Done`].
+    Switch {
+        /// On?
+        on: bool,
+    },
+    /// Rewrite the memory's file without its gaps. Answered by [`Response::Done`].
+    Compact,
 }
 
 /// A voice to be learned.
@@ -311,6 +320,8 @@ pub enum Response {
     Partial(Partial),
     /// What was said in a turn that is over.
     Transcript(Box<Transcript>),
+    /// To [`Request::Switch`] and [`Request::Compact`].
+    Done,
 }
 
 /// A voice that was learned on purpose.

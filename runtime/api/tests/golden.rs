@@ -188,6 +188,8 @@ fn requests() -> Vec<(&'static str, Request)> {
                 consent: Consent::Refused,
             },
         ),
+        ("request.switch", Request::Switch { on: false }),
+        ("request.compact", Request::Compact),
     ]
 }
 
@@ -312,6 +314,7 @@ fn responses() -> Vec<(&'static str, Response)> {
         ),
         ("response.partial", Response::Partial(partial)),
         ("response.transcript", Response::Transcript(Box::new(said))),
+        ("response.done", Response::Done),
     ]
 }
 

@@ -2,8 +2,11 @@
 //! the store itself.
 
 use std::{
-    fs::DirBuilder,
-    os::unix::{fs::DirBuilderExt, net::UnixStream},
+    fs::{DirBuilder, File, OpenOptions},
+    os::unix::{
+        fs::{DirBuilderExt, OpenOptionsExt},
+        net::UnixStream,
+    },
     path::Path,
 };
 
@@ -34,7 +37,7 @@ impl Backend {
                 "there is no memory at {}; take in a recording with `earwitness ingest`, or name another with --store",
                 store.display()
             ),
-            None => Ok(Self::Store(Box::new(Store::open(&store)?))),
+            None => Ok(Self::Store(Box::new(common.open_store()?))),
         }
     }
 
@@ -93,6 +96,14 @@ impl Backend {
     }
 }
 
+/// The store itself, for what a daemon does not do for others.
+pub(super) fn store_alone(common: &Common, task: &str) -> anyhow::Result<Store> {
+    match Backend::open(common)? {
+        Backend::Store(store) => Ok(*store),
+        Backend::Daemon(_) => bail!("a daemon is using this memory; stop it, then {task}"),
+    }
+}
+
 /// A connection to the daemon that serves this store, if one does.
 pub(super) fn daemon(store: &Path) -> Option<Client<UnixStream>> {
     Client::connect(&paths::socket_of(store)).ok()
@@ -138,4 +149,16 @@ pub(super) fn make_folder(store: &Path) -> anyhow::Result<()> {
                 folder.display()
             )
         })
+}
+
+/// Makes a file for its owner's eyes only, where there is none.
+pub(super) fn create_private(path: &Path) -> anyhow::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    options.open(path).with_context(|| {
+        format!(
+            "cannot make {}; name a new file in a writable folder",
+            path.display()
+        )
+    })
 }

@@ -1,16 +1,13 @@
 //! `earwitness doctor`: what is missing or wrong on this device, and the fix;
 //! with `--voices`, how well this household's voices can be told apart.
 
-use std::path::Path;
-
 use anyhow::bail;
-use earwitness::{describe, voices};
+use earwitness::{describe, switch, voices};
 use earwitness_api::{
     message::{Request, Response, VoiceEstimate},
     types::{Identity, SpeakerId},
 };
 use earwitness_models::{manifest::Kind, pack::Pack, parity};
-use earwitness_store::Store;
 use serde::Serialize;
 
 use super::{Common, backend, print, speakers};
@@ -105,14 +102,16 @@ fn memory(common: &Common) -> Finding {
         Ok(says(
             "not there yet; the first recording makes it".to_owned(),
         ))
+    } else if !switch::is_on(&path) {
+        Ok(says("switched off; `earwitness memory on`".to_owned()))
     } else {
-        check_store(&path).map(&says)
+        check_store(common).map(&says)
     };
     Finding::new("memory", outcome)
 }
 
-fn check_store(path: &Path) -> Result<String, String> {
-    let store = Store::open(path).map_err(say)?;
+fn check_store(common: &Common) -> Result<String, String> {
+    let store = common.open_store().map_err(describe)?;
     let findings = store.verify().map_err(say)?;
     match findings.first() {
         Some(first) => Err(format!(
@@ -123,13 +122,24 @@ fn check_store(path: &Path) -> Result<String, String> {
         None => store
             .stats()
             .map(|stats| {
+                let limits = common.keeping.limits();
                 format!(
-                    "{} records of {} speakers, all agrees",
-                    stats.records, stats.speakers
+                    "{} of at most {} records, {} speakers, {:.1} of at most {} MiB, {} evicted, \
+                     all agrees",
+                    stats.records,
+                    limits.records,
+                    stats.speakers,
+                    mib(stats.bytes),
+                    mib(limits.disk_bytes),
+                    stats.evicted
                 )
             })
             .map_err(say),
     }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / (1024.0 * 1024.0)
 }
 
 /// A hub that is fed by a pipe or a node needs no microphone of its own, so
@@ -195,7 +205,7 @@ fn estimate_here(common: &Common) -> anyhow::Result<(Vec<Identity>, Vec<VoiceEst
             pack.dir.display()
         );
     };
-    let store = Store::open(&common.store())?;
+    let store = common.open_store()?;
     let kept = store.voiceprints()?;
     let estimates = voices::estimate(&kept, thresholds.match_, calibration);
     Ok((store.identities()?, estimates))

@@ -1,14 +1,17 @@
-//! `earwitness memory`: look at what is remembered, and delete it.
+//! `earwitness memory`: look at what is remembered, delete it, take it along, and
+//! switch it off.
+
+use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
-use earwitness::desk;
+use earwitness::{desk, switch};
 use earwitness_api::{
     message::{Request, Response},
     types::{RecordFilter, RecordId, Selection, Session, SessionId, Speaker, SpeakerId},
 };
 use jiff::Timestamp;
 
-use super::{Common, backend, backend::Backend, print};
+use super::{Common, archive, backend, backend::Backend, keeping, print};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -23,6 +26,30 @@ pub(super) enum Command {
     Forget(Forget),
     /// Check that everything in the memory file agrees
     Verify,
+    /// Rewrite the memory file without its gaps; needs as much free space as it takes
+    Compact,
+    /// Listen no longer, and neither read nor write the memory until it is on again
+    Off,
+    /// Switch the memory on again
+    On,
+    /// Make a key for a new, encrypted memory
+    Key {
+        /// The new file
+        file: PathBuf,
+    },
+    /// Write everything into a file that another device can import; it is not encrypted
+    Export {
+        /// With the voices, so that people are recognised there
+        #[arg(long)]
+        voiceprints: bool,
+        /// The new file
+        file: PathBuf,
+    },
+    /// Fill a new memory from what was exported
+    Import {
+        /// The exported file
+        file: PathBuf,
+    },
 }
 
 #[derive(clap::Args)]
@@ -68,6 +95,15 @@ pub(super) fn run(common: &Common, command: &Command) -> anyhow::Result<()> {
             forget(common, &mut backend, selection)
         }
         Command::Verify => verify(common),
+        Command::Compact => {
+            done(&Backend::open(common)?.call(Request::Compact)?)?;
+            say(common, "compacted")
+        }
+        Command::Off => set_switch(common, false),
+        Command::On => set_switch(common, true),
+        Command::Key { file } => keeping::make_key(common, file),
+        Command::Export { voiceprints, file } => archive::export(common, file, *voiceprints),
+        Command::Import { file } => archive::import(common, file),
     }
 }
 
@@ -186,9 +222,7 @@ fn selection(backend: &mut Backend, forget: &Forget) -> anyhow::Result<Selection
 }
 
 fn verify(common: &Common) -> anyhow::Result<()> {
-    let Backend::Store(store) = Backend::open(common)? else {
-        bail!("a daemon is using this memory; stop it, then verify");
-    };
+    let store = backend::store_alone(common, "verify")?;
     let findings = store.verify()?;
     if common.json {
         let details: Vec<&str> = findings
@@ -212,6 +246,35 @@ fn verify(common: &Common) -> anyhow::Result<()> {
     } else {
         print::line("everything agrees")
     }
+}
+
+/// Through the daemon, which may be listening; else for whoever opens it next.
+fn set_switch(common: &Common, on: bool) -> anyhow::Result<()> {
+    let store = common.store();
+    match backend::daemon(&store) {
+        Some(mut daemon) => done(&daemon.call(Request::Switch { on })?)?,
+        None => switch::set(&store, on).with_context(|| {
+            format!(
+                "cannot switch {}; check that its folder is there and may be written",
+                store.display()
+            )
+        })?,
+    }
+    say(common, if on { "on" } else { "off" })
+}
+
+fn done(response: &Response) -> anyhow::Result<()> {
+    match response {
+        Response::Done => Ok(()),
+        other => backend::unexpected(other),
+    }
+}
+
+fn say(common: &Common, state: &str) -> anyhow::Result<()> {
+    if common.json {
+        return print::json(&serde_json::json!({ "memory": state }));
+    }
+    print::line(&format!("the memory is {state}"))
 }
 
 fn sessions(backend: &mut Backend) -> anyhow::Result<Vec<Session>> {

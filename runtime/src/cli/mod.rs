@@ -4,11 +4,13 @@
 //! status: 0 done, 1 it failed (the last line on standard error says why and
 //! what to do), 2 wrong usage.
 
+mod archive;
 mod ask;
 mod backend;
 mod doctor;
 mod enroll;
 mod ingest;
+mod keeping;
 mod memory;
 mod print;
 mod run;
@@ -21,16 +23,17 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Args, Parser, Subcommand};
 use earwitness::{
     answer::extractive::Extractive,
     describe,
     hub::{Hub, HubOptions},
-    paths,
+    paths, switch,
     transcribe::LiveOptions,
 };
 use earwitness_models::manifest::Kind;
+use earwitness_store::Store;
 use jiff::tz::TimeZone;
 use tracing_subscriber::EnvFilter;
 
@@ -62,6 +65,8 @@ struct Common {
         value_name = "VARIANT"
     )]
     voiceprint: Option<String>,
+    #[command(flatten)]
+    keeping: keeping::Keeping,
     /// Print JSON, one object a line, and nothing else
     #[arg(long, global = true)]
     json: bool,
@@ -75,7 +80,7 @@ enum Command {
     Ingest(ingest::Args),
     /// Ask a question
     Ask(ask::Args),
-    /// Look at what is remembered, and delete it
+    /// Look at what is remembered, delete it, take it along, and switch it off
     #[command(subcommand)]
     Memory(memory::Command),
     /// See, name, enroll, merge and split the people who were heard
@@ -102,13 +107,30 @@ impl Common {
         }
     }
 
+    /// Opens the memory, or makes a new one in a folder that is there.
+    fn open_store(&self) -> anyhow::Result<Store> {
+        self.check_on()?;
+        let options = self.keeping.options()?;
+        Ok(Store::open_with(&self.store(), options)?)
+    }
+
+    fn check_on(&self) -> anyhow::Result<()> {
+        ensure!(
+            switch::is_on(&self.store()),
+            "the memory is switched off: nothing is read or written until `earwitness memory on`"
+        );
+        Ok(())
+    }
+
     /// Loads the models and opens the store, whose folder is made if need be.
     fn open_hub(&self, hearing: &Hearing) -> anyhow::Result<Hub> {
+        self.check_on()?;
         let store = self.store();
         backend::make_folder(&store)?;
         let answerer = Box::new(Extractive::new(TimeZone::system()));
         let options = HubOptions {
             voiceprint: self.voiceprint.clone(),
+            memory: self.keeping.options()?,
             ..hearing.options()?
         };
         Ok(Hub::open(&self.packs(), &store, answerer, options)?)

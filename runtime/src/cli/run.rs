@@ -1,8 +1,8 @@
 //! `earwitness run`: the daemon.
 //!
-//! Three kinds of threads: one reads the source and never waits for models (a
-//! microphone has its own callback thread in front of it), this one turns sound
-//! into records, and one a client answers requests. A stop signal ends the
+//! Its threads: one reads the source and never waits for models (a microphone has
+//! its own callback thread in front of it), this one turns sound into records, one
+//! a client answers requests, and one forgets what was kept long enough. A stop signal ends the
 //! stream in good order: what is being said becomes a record first.
 
 use std::{
@@ -25,6 +25,7 @@ use earwitness::{
     paths,
     serve::{self, Daemon},
 };
+use earwitness_store::StorageError;
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{Common, Hearing, print, summary::Summary};
@@ -33,6 +34,8 @@ use super::{Common, Hearing, print, summary::Summary};
 const BLOCKS: usize = 64;
 /// How often a stop signal is looked for while no sound comes in.
 const STOP_POLL: Duration = Duration::from_millis(100);
+/// How often what is kept for a time only is looked through.
+const EXPIRE_EVERY: Duration = Duration::from_hours(1);
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -67,8 +70,11 @@ pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
     let stop = stop_flag()?;
     let daemon = Arc::new(Daemon::new(common.open_hub(&args.hearing)?));
     let mut summary = Summary::new(started.elapsed());
+    // Before anybody can switch the memory off.
+    let sound = start_reading(args, &stop)?;
+    let listener = begin(args, &daemon)?;
     let socket = paths::socket_of(&common.store());
-    let listener = serve::bind(&socket).with_context(|| {
+    let clients = serve::bind(&socket).with_context(|| {
         format!(
             "cannot serve at {}; choose a shorter or writable place with --store",
             socket.display()
@@ -77,9 +83,10 @@ pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
     let server = Arc::clone(&daemon);
     thread::Builder::new()
         .name("serve".to_owned())
-        .spawn(move || serve::serve(&server, &listener))?;
+        .spawn(move || serve::serve(&server, &clients))?;
+    expire_hourly(Arc::clone(&daemon))?;
 
-    let heard = listen(common, args, &daemon, &stop).and_then(|account| {
+    let heard = listen(common, &daemon, listener, &sound, &stop).and_then(|account| {
         summary.add(&account);
         summary.print(common, started.elapsed())
     });
@@ -94,6 +101,21 @@ pub(super) fn run(common: &Common, args: &Args) -> anyhow::Result<()> {
     heard
 }
 
+/// Forgets from now on, on a thread of its own, what was kept long enough.
+fn expire_hourly(daemon: Arc<Daemon>) -> io::Result<()> {
+    let expire = move || loop {
+        let now = Timestamp::now().as_millisecond();
+        match daemon.hub().store().expire(now) {
+            Ok(forgotten) => tracing::debug!(records = forgotten.records, "expired"),
+            Err(StorageError::Off) => {}
+            Err(error) => tracing::error!(%error, "what is too old was not forgotten"),
+        }
+        thread::sleep(EXPIRE_EVERY);
+    };
+    let thread = thread::Builder::new().name("expire".to_owned());
+    thread.spawn(expire).map(drop)
+}
+
 fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -103,26 +125,31 @@ fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-fn listen(
-    common: &Common,
-    args: &Args,
-    daemon: &Daemon,
-    stop: &AtomicBool,
-) -> anyhow::Result<Account> {
+/// A listener at the start of a new session.
+fn begin<'d>(args: &Args, daemon: &'d Daemon) -> anyhow::Result<Listener<'d>> {
     let now = args.start.unwrap_or_else(Timestamp::now);
     let name = args.session.clone().unwrap_or_else(|| {
         now.to_zoned_datetime(TimeZone::system())
             .strftime("live %Y-%m-%d %H:%M:%S")
             .to_string()
     });
-    let sound = start_reading(args, stop)?;
     let session = daemon
         .hub()
         .store()
         .begin_session(&name, now.as_millisecond())?;
-    let mut listener = Listener::new(daemon.hub(), session, Placement::default())?;
-    daemon.set_listening(true);
+    let listener = Listener::new(daemon.hub(), session, Placement::default())?;
     tracing::info!(session = name, "listening");
+    Ok(listener)
+}
+
+fn listen(
+    common: &Common,
+    daemon: &Daemon,
+    mut listener: Listener<'_>,
+    sound: &Receiver<Block>,
+    stop: &AtomicBool,
+) -> anyhow::Result<Account> {
+    daemon.set_listening(true);
     let mut tell = |told: Told<'_>| {
         daemon.publish(told);
         if let Err(error) = print::told(common, daemon.hub(), told) {
@@ -140,7 +167,13 @@ fn listen(
         waiting -= usize::from(stopping);
         let patience = if stopping { Duration::ZERO } else { STOP_POLL };
         match sound.recv_timeout(patience) {
-            Ok(Ok(block)) => settle(listener.push(&block, &mut tell), &mut lost)?,
+            Ok(Ok(mut block)) => {
+                if !daemon.hub().store().is_on() {
+                    // Silence in its place keeps the session's time.
+                    block.fill(0.0);
+                }
+                settle(listener.push(&block, &mut tell), &mut lost)?;
+            }
             Ok(Err(error)) => break Err(error),
             Err(RecvTimeoutError::Timeout) if stopping => break Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
@@ -148,7 +181,7 @@ fn listen(
         }
     };
     settle(listener.finish(&mut tell), &mut lost)?;
-    daemon.hub().reconcile()?;
+    settle(daemon.hub().reconcile().map(drop), &mut lost)?;
     tracing::info!("the sound has ended");
     ended?;
     if lost > 0 {
@@ -160,9 +193,11 @@ fn listen(
 }
 
 /// A record that could not be written (a full disk, say) is lost and said so;
-/// the daemon goes on, and writes again when it can.
+/// the daemon goes on, and writes again when it can. What was being said when the
+/// memory was switched off is not to be kept.
 fn settle(outcome: Result<(), HubError>, lost: &mut u64) -> Result<(), HubError> {
     match outcome {
+        Err(error) if error.is_off() => Ok(()),
         Err(HubError::Append(error)) => {
             tracing::error!(%error, "a turn was not recorded");
             *lost += 1;

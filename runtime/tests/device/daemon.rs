@@ -3,7 +3,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use crate::device::{Device, conversation};
+use crate::device::{Device, conversation, pcm};
 use earwitness_api::types::Answer;
 
 #[test]
@@ -94,10 +94,7 @@ fn a_stopped_daemon_records_what_was_being_said() {
     let device = Device::new();
     let sound = conversation(1);
     let mut daemon = device.daemon(&["--pcm", "-"]);
-    let bytes: Vec<u8> = sound
-        .iter()
-        .flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes())
-        .collect();
+    let bytes = pcm(&sound);
     // The turn's last words are cut off, and the pipe stays open.
     daemon.write(&bytes[..bytes.len() - 32_000]);
     let status = std::process::Command::new("kill")
@@ -126,10 +123,7 @@ fn only_a_socket_gives_way_to_the_daemons_socket() {
 fn a_session_that_is_forgotten_while_it_goes_on_begins_anew() {
     let device = Device::new();
     let mut daemon = device.daemon(&["--pcm", "-", "--session", "s1"]);
-    let bytes: Vec<u8> = conversation(4)
-        .iter()
-        .flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes())
-        .collect();
+    let bytes = pcm(&conversation(4));
     let (before, after) = bytes.split_at(bytes.len() / 2);
     daemon.write(before);
     crate::device::wait_for("the first record", || !device.records().is_empty());

@@ -50,7 +50,8 @@ impl Device {
         command
             .args(args)
             .stdin(Stdio::null())
-            .env("EARWITNESS_LOG", "error");
+            .env("EARWITNESS_LOG", "error")
+            .env_remove("EARWITNESS_KEY");
         command
     }
 
@@ -184,6 +185,12 @@ pub fn conversation(turns: usize) -> Vec<f32> {
         sound.extend([0.0; 12_000]);
     }
     sound
+}
+
+/// Sound as `--pcm` takes it.
+pub fn pcm(sound: &[f32]) -> Vec<u8> {
+    let samples = sound.iter().map(|sample| (sample * 32767.0) as i16);
+    samples.flat_map(i16::to_le_bytes).collect()
 }
 
 pub fn text(bytes: &[u8]) -> String {

@@ -4,6 +4,8 @@
 mod bad_input;
 mod daemon;
 mod device;
+mod faults;
 mod hearing;
+mod keeping;
 mod memory;
 mod voices;

@@ -3,7 +3,7 @@
 
 use std::process::Stdio;
 
-use crate::device::{Device, Running, conversation, records};
+use crate::device::{Device, Running, conversation, pcm, records};
 
 const TURNS: usize = 6;
 
@@ -67,10 +67,7 @@ fn a_pipe_gives_the_same_records_as_a_file() {
         "--start",
         "2026-03-02T18:00:00Z",
     ]);
-    let bytes: Vec<u8> = sound
-        .iter()
-        .flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes())
-        .collect();
+    let bytes = pcm(&sound);
     for piece in bytes.chunks(1237) {
         daemon.write(piece);
     }
