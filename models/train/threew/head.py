@@ -20,9 +20,9 @@ CONTEXT = 0.35
 """Weight of the turn before in a record's semantic block."""
 GATES = ("self", "named", "time")
 #: What the gates give before anything is learned.
-PRIOR = (0.15, 0.15, 0.3)
-#: What they give at most: a voice is a soft boost and never a filter.
-CEILING = (0.4, 0.4, 1.0)
+PRIOR = (0.3, 0.15, 0.3)
+#: What they give at most: a name is a soft boost and never a filter.
+CEILING = (1.0, 0.4, 1.0)
 LEXICAL = 0.5
 """Weight of the words. Not learned: questions of one grammar teach to distrust words, and real ones suffer."""
 GLANCE = 0.05

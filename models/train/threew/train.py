@@ -24,7 +24,7 @@ HARDEST = 128
 DECAY = 1e-3
 FASTER = 10.0
 """How much faster gates and time are learned than the projections, which begin where they should stay."""
-STRAY = 6.0
+STRAY = 4.0
 """How dearly it is paid for to move an embedding: keeps the head near the plain embedder."""
 TIMELINE = 40
 """Sessions of the longest timeline that episodes are moved on to."""
@@ -41,7 +41,7 @@ class Stage:
     chosen_by: str
 
 
-STAGES = (Stage("batch", 6, 2e-3, False, "r3"), Stage("mined", 3, 7e-4, True, "em5"))
+STAGES = (Stage("batch", 8, 2e-3, False, "r3"), Stage("mined", 3, 7e-4, True, "em5"))
 
 
 def train(training: list[Features], validation: list[Features], seed: int, out: Path) -> tuple[Params, list[dict]]:
