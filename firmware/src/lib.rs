@@ -1,6 +1,8 @@
 //! What a microphone node does, without the hardware it does it on.
 //!
-//!     capture -> high-pass -> energy gate -> samples, ADPCM or features -> frames -> link
+//! ```text
+//! capture -> high-pass -> energy gate -> samples, ADPCM or features -> frames -> link
+//! ```
 //!
 //! [`Node`] is all of it but the two ends, which a board provides through
 //! [`Board`]: a microphone, a serial link to the hub, and a clock. The programs of
