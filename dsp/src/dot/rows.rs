@@ -87,6 +87,10 @@ impl<'a, const B: usize, const Q: usize> Operands<'a, B, Q> {
 }
 
 /// Values cut into vectors of `W`, and fewer than `W` that are left.
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64", cortex_m_dsp)),
+    allow(dead_code, reason = "the plain kernel takes one value at a time")
+)]
 #[derive(Clone, Copy)]
 pub(super) struct Cut<'a, const W: usize> {
     pub(super) vectors: &'a [[i8; W]],
@@ -107,6 +111,10 @@ impl<'a, const W: usize> Cut<'a, W> {
 }
 
 /// The vectors of each query: as many as a row has, known to the compiler.
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64", cortex_m_dsp)),
+    allow(dead_code, reason = "the plain kernel takes one value at a time")
+)]
 #[inline(always)]
 pub(super) fn vectors<'a, const W: usize, const Q: usize>(
     row: &Cut<'_, W>,
