@@ -25,7 +25,7 @@ use earwitness::{
     paths,
     serve::{self, Daemon},
 };
-use earwitness_store::StorageError;
+use earwitness_store::{StorageError, Store};
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{Common, Hearing, print, summary::Summary};
@@ -128,18 +128,31 @@ fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
 /// A listener at the start of a new session.
 fn begin<'d>(args: &Args, daemon: &'d Daemon) -> anyhow::Result<Listener<'d>> {
     let now = args.start.unwrap_or_else(Timestamp::now);
-    let name = args.session.clone().unwrap_or_else(|| {
-        now.to_zoned_datetime(TimeZone::system())
-            .strftime("live %Y-%m-%d %H:%M:%S")
-            .to_string()
-    });
-    let session = daemon
-        .hub()
-        .store()
-        .begin_session(&name, now.as_millisecond())?;
+    let store = daemon.hub().store();
+    let name = match &args.session {
+        Some(name) => name.clone(),
+        None => unused_name(store, now)?,
+    };
+    let session = store.begin_session(&name, now.as_millisecond())?;
     let listener = Listener::new(daemon.hub(), session, Placement::default())?;
     tracing::info!(session = name, "listening");
     Ok(listener)
+}
+
+/// The start as a name for a session that nobody has named. A daemon may come up
+/// twice within a second, so a number follows where the name is taken.
+fn unused_name(store: &Store, start: Timestamp) -> Result<String, StorageError> {
+    let start = start
+        .to_zoned_datetime(TimeZone::system())
+        .strftime("live %Y-%m-%d %H:%M:%S")
+        .to_string();
+    let mut name = start.clone();
+    let mut number = 1;
+    while store.session_by_name(&name)?.is_some() {
+        number += 1;
+        name = format!("{start} ({number})");
+    }
+    Ok(name)
 }
 
 fn listen(

@@ -138,3 +138,19 @@ fn a_session_that_is_forgotten_while_it_goes_on_begins_anew() {
             .all(|record| record.session != earwitness_api::types::SessionId(1))
     );
 }
+
+#[test]
+fn a_daemon_that_comes_up_twice_within_a_second_begins_another_session() {
+    let device = Device::new();
+    let silence = device.recording("silence.wav", &[0.0; 16_000]);
+    for _ in 0..2 {
+        device.works(&[
+            "run",
+            "--until-end",
+            "--start",
+            "2026-03-02T18:00:00Z",
+            "--wav",
+            &silence,
+        ]);
+    }
+}
