@@ -212,9 +212,8 @@ fn slots_may_be_used_again() {
     assert_eq!(TopK::new(&mut slots).hits(), []);
 }
 
-#[test]
-#[should_panic(expected = "a query as long as a row")]
-fn a_query_of_another_shape_is_a_bug() {
+/// Scans a page that holds two values and one scale with a query of one value.
+fn scan_mismatched(size: usize) {
     let page = Page {
         first_row: 0,
         scales: &[[1.0]],
@@ -224,22 +223,19 @@ fn a_query_of_another_shape_is_a_bug() {
         factors: [1.0],
         values: &[1],
     };
-    Scanner::new([2]).scan(&page, &[query], &mut [TopK::new(&mut [])]);
+    Scanner::new([size]).scan(&page, &[query], &mut [TopK::new(&mut [])]);
+}
+
+#[test]
+#[should_panic(expected = "a query as long as a row")]
+fn a_query_of_another_shape_is_a_bug() {
+    scan_mismatched(2);
 }
 
 #[test]
 #[should_panic(expected = "values of all rows")]
 fn a_page_with_fewer_scales_than_keys_is_a_bug() {
-    let page = Page {
-        first_row: 0,
-        scales: &[[1.0]],
-        values: &[1, 2],
-    };
-    let query = Query {
-        factors: [1.0],
-        values: &[1],
-    };
-    Scanner::new([1]).scan(&page, &[query], &mut [TopK::new(&mut [])]);
+    scan_mismatched(1);
 }
 
 #[test]

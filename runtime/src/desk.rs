@@ -10,7 +10,7 @@ use earwitness_api::{
     types::{Answer, MergeReason, Record, RecordFilter, Speaker, SpeakerId},
 };
 use earwitness_store::{
-    MergeError, NameError, NewMerge, SplitError, StorageError, Store, UnmergeError,
+    ConsentError, MergeError, NameError, NewMerge, SplitError, StorageError, Store, UnmergeError,
 };
 
 use crate::{
@@ -37,18 +37,24 @@ pub fn answer(store: &Store, request: Request) -> Response {
 
 /// Whether the store cannot do it now, or never would.
 fn code_of(error: &(dyn std::error::Error + 'static)) -> ErrorCode {
-    let refused = match (
-        error.downcast_ref::<NameError>(),
-        error.downcast_ref::<MergeError>(),
-        error.downcast_ref::<UnmergeError>(),
-        error.downcast_ref::<SplitError>(),
-    ) {
-        (Some(error), ..) => !matches!(error, NameError::Storage(_)),
-        (_, Some(error), ..) => !matches!(error, MergeError::Storage(_)),
-        (_, _, Some(error), _) => !matches!(error, UnmergeError::Storage(_)),
-        (.., Some(error)) => !matches!(error, SplitError::Storage(_)),
-        _ => false,
-    };
+    let refused = [
+        error
+            .downcast_ref()
+            .map(|error| !matches!(error, NameError::Storage(_))),
+        error
+            .downcast_ref()
+            .map(|error| !matches!(error, MergeError::Storage(_))),
+        error
+            .downcast_ref()
+            .map(|error| !matches!(error, UnmergeError::Storage(_))),
+        error
+            .downcast_ref()
+            .map(|error| !matches!(error, SplitError::Storage(_))),
+        error
+            .downcast_ref()
+            .map(|error| !matches!(error, ConsentError::Storage(_))),
+    ]
+    .contains(&Some(true));
     if refused {
         ErrorCode::BadRequest
     } else {
