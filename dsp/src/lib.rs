@@ -11,6 +11,7 @@
 //! | [`vad`] | cheap energy gate in front of a neural detector | |
 //! | [`quantize`] | `f32` vectors to int8 with one scale | |
 //! | [`dot`] | dot products of int8 and of `f32` vectors | |
+//! | `convolve` | convolutions of 8-bit images, exact and the same everywhere | `std` |
 //! | [`scan`] | the best of many int8 keys for a few queries | |
 //! | `resample` | any usual rate and channel count to 16 kHz mono | `std` |
 //!
@@ -20,6 +21,8 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 
 mod const_math;
+#[cfg(feature = "std")]
+pub mod convolve;
 pub mod dot;
 pub mod fbank;
 pub mod fft;

@@ -71,7 +71,8 @@ class Graph:
 
     def constant(self, value) -> str:
         """Adds a constant, or finds it among those there are."""
-        value = np.ascontiguousarray(value)
+        # `ascontiguousarray` would make a vector of a scalar.
+        value = np.asarray(value, order="C")
         key = (value.dtype.str, value.shape, value.tobytes())
         if key not in self._names:
             self._names[key] = f"constant_{len(self._names)}"
@@ -138,5 +139,5 @@ class Graph:
             [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for _, name, shape in outputs],
             self.initializers,
         )
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, 1)]
+        opsets = [helper.make_opsetid(domain, version) for domain, version in (("", OPSET), (DOMAIN, 1), ("com.microsoft", 1))]
         onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION), path)

@@ -112,6 +112,48 @@ impl Kernel {
         }
     }
 
+    /// Whether bytes of one side are unsigned for it.
+    #[cfg(feature = "std")]
+    pub(crate) fn takes_unsigned(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return self.0 == Isa::Avx512Vnni;
+        #[cfg(not(target_arch = "x86_64"))]
+        return false;
+    }
+
+    /// Does `work`, which has to be inlined here, with the vectors of this kernel.
+    #[cfg(feature = "std")]
+    #[allow(unsafe_code)]
+    pub(crate) fn vectorised<R>(self, work: impl FnOnce() -> R) -> R {
+        match self.0 {
+            // SAFETY, here and below: as in `each_row`.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { crate::convolve::x86_64::with_avx2(work) },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Vnni => unsafe { crate::convolve::x86_64::with_avx512(work) },
+            _ => work(),
+        }
+    }
+
+    /// Convolves one block of outputs into `codes`; see [`convolve`](crate::convolve).
+    #[cfg(feature = "std")]
+    #[allow(unsafe_code)]
+    pub(crate) fn convolve(self, line: &crate::convolve::Line<'_>, codes: &mut [u8]) {
+        use crate::convolve;
+        match self.0 {
+            // SAFETY, here and below: as in `each_row`.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { convolve::x86_64::avx2(line, codes) },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Vnni => unsafe { convolve::x86_64::avx512_vnni(line, codes) },
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => unsafe { convolve::aarch64::neon(line, codes) },
+            #[cfg(target_arch = "aarch64")]
+            Isa::Sdot | Isa::I8mm => unsafe { convolve::aarch64::sdot(line, codes) },
+            _ => convolve::plain::line(line, codes),
+        }
+    }
+
     /// Calls `emit` with each row's number and dot products, in order of rows.
     #[allow(unsafe_code)]
     pub(crate) fn each_row<const B: usize, const Q: usize>(

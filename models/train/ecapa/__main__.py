@@ -21,6 +21,7 @@ from .plot import plot
 from .prepare import divide, prepare
 from .refit import finish
 from .speech import Recording, recordings
+from .teacher import Teacher
 
 
 def main() -> int:
@@ -58,7 +59,8 @@ def add_run(sub: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
     limit, steps = (8, 4) if options.smoke else (None, options.steps)
-    prepare(options.work, options.downloads, options.speech, options.held_out, options.threads, limit)
+    prepare(options.work, options.speech, options.held_out, limit)
+    Teacher(options.work, options.downloads)
     fit(options.work, steps, options.seed)
     finish(options.work, options.seed)
     plot(options.work)

@@ -47,8 +47,9 @@ def export(work: Path) -> None:
 
 def speech(shard: Shard, count: int) -> list[np.ndarray]:
     """Features [1, T, 80] of windows spread over all utterances."""
-    chosen = np.linspace(0, len(shard.starts) - 1, min(count, len(shard.starts))).astype(int)
-    return [features.of(shard.window(w)).numpy() for w in chosen]
+    windows = [pcm for _, pcm in shard.windows()]
+    chosen = np.linspace(0, len(windows) - 1, min(count, len(windows))).astype(int)
+    return [features.of(windows[w]).numpy() for w in chosen]
 
 
 def check(student: Ecapa, model: Model, inputs: list[np.ndarray]) -> None:

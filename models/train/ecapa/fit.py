@@ -1,160 +1,92 @@
-"""Trains the student: it hears a voice through noise and room, and answers what the teacher said of the clean one.
+"""Trains the student to agree with the teacher (Beyer et al., 2022, arXiv:2106.05237: patiently and consistently).
 
-The loss has four parts: the distance to the teacher's embedding, the distance
-between both tables of similarities within a batch, the angular margin (AAM)
-between voices, and the distance to the teacher's hints, column by column, without
-which there would be one thing to learn from in two seconds of speech. Step `n`
-depends on the seed and `n` alone, so a run that was stopped goes on as if it had
-not been.
+The loss has three parts: the distance between both embeddings, the distance between
+both tables of similarities within a lesson, and the distance to the teacher's hints,
+column by column, without which there would be one thing to learn from in two seconds
+of speech. Step `n` depends on the seed and `n` alone, so a run that was stopped goes
+on as if it had not been.
 """
 
 import json
-import math
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from recipes.common import SAMPLE_RATE
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from . import features
-from .augment import augment
+from .lessons import Lessons
 from .measure import Turns, eer
-from .model import Ecapa, Shape
-from .prepare import SAMPLE_RATE, Shard
-from .teacher import HINT, STRIDE
+from .model import Ecapa
+from .prepare import Shard
+from .teacher import HINT, STRIDE, Lesson, Teacher
 
-#: Frames in a crop, and in all the crops of a batch.
-SHORTEST, LONGEST = 60, 296
-BATCH_FRAMES = 6_000
-#: How much of a target is the window's own embedding; the rest is the voice's mean.
-OWN = 0.5
 PEAK_RATE, WEIGHT_DECAY = 2e-3, 0.02
 #: Steps in which the rate rises, and the share of all in which it falls to nothing.
 WARM_UP, FALL = 200, 0.35
-RELATION, ANGULAR, HINTS = 5.0, 0.01, 1.0
-MARGIN, SCALE = 0.2, 30.0
+RELATION, HINTS = 5.0, 1.0
+#: Lessons that basis and scale of the targets are found on.
+FIRST = 24
+#: Steps for each lesson that is made, and how many lessons are kept.
+REUSE, KEPT = 8, 48
 EVERY = 400
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Clean waves [B, N], targets [B, D], voices [B], hints [B, HINT, columns] and which columns have one, [B, 1, columns]."""
-
-    waves: Tensor
-    targets: Tensor
-    voices: Tensor
-    hints: Tensor
-    hinted: Tensor
-
-
-class Corpus:
-    """Crops to train on. A voice is one speaker at one speed."""
-
-    def __init__(self, shards: list[Shard], basis: Tensor):
-        self.windows: list[tuple[np.ndarray, np.ndarray]] = []
-        self._of_voice, targets = [], []
-        for shard in shards:
-            of_window = shard.speakers[shard.utterances]
-            for speaker in dict.fromkeys(shard.speakers):
-                members = np.flatnonzero(of_window == speaker)
-                self._of_voice.append(range(len(self.windows), len(self.windows) + len(members)))
-                self.windows += [(shard.window(m), shard.hint(m)) for m in members]
-                own = torch.from_numpy(shard.embeddings[members])
-                targets.append(OWN * own + (1 - OWN) * F.normalize(own.mean(dim=0), dim=0))
-        self._targets = F.normalize(torch.cat(targets) @ basis)
-        sample = np.concatenate([hint for _, hint in self.windows[::20]]).astype(np.float32)
-        self._mean, self._deviation = sample.mean(axis=0), sample.std(axis=0)
-        self.voices = len(self._of_voice)
-
-    def batch(self, generator: torch.Generator) -> Batch:
-        """Crops of one length; each voice comes twice."""
-        integer = lambda end: int(torch.randint(end, (), generator=generator))
-        ratio = float(torch.rand((), generator=generator))
-        frames = round(SHORTEST * (LONGEST / SHORTEST) ** ratio)
-        voices = torch.randperm(self.voices, generator=generator)[: BATCH_FRAMES // frames // 2].repeat(2)
-        windows = [self._of_voice[voice][integer(len(self._of_voice[voice]))] for voice in voices]
-        waves, hints = zip(*(self._crop(*self.windows[window], frames, integer) for window in windows))
-        hints = torch.from_numpy(np.stack(hints)).transpose(1, 2)
-        hinted = ~hints[:, :1].isnan()
-        waves = torch.from_numpy(np.stack(waves)).float() / 32768
-        return Batch(waves, self._targets[windows], voices, hints.nan_to_num(), hinted)
-
-    def _crop(self, pcm: np.ndarray, hints: np.ndarray, frames: int, integer) -> tuple[np.ndarray, np.ndarray]:
-        """The louder of two crops of a window, and its hints; looped, and without hints, where there is too little."""
-        length, columns = features.samples(frames), -(-frames // STRIDE)
-        step = STRIDE * features.SHIFT
-        choices = max(0, len(pcm) - length) // step + 1
-        begin = max(integer(choices), integer(choices), key=lambda b: np.abs(pcm[b * step :][:length].astype(np.float32)).sum())
-        own = (hints[begin : begin + columns].astype(np.float32) - self._mean) / self._deviation
-        missing = np.full((columns - len(own), HINT), np.nan, np.float32)
-        return np.resize(pcm[begin * step :][:length], length), np.concatenate([own, missing])
-
-
-def projection(embeddings: np.ndarray, width: int) -> Tensor:
-    """The `width` directions [256, width] that keep most of the teacher; not centred, so that cosines stay."""
-    _, strengths, directions = np.linalg.svd(embeddings, full_matrices=False)
-    kept = (strengths[:width] ** 2).sum() / (strengths**2).sum()
-    print(f"{width} of {embeddings.shape[1]} dimensions keep {kept:.4f} of the teacher")
-    return torch.from_numpy(np.ascontiguousarray(directions[:width].T))
-
-
-class Angular(nn.Module):
-    """Additive angular margin between voices (Deng et al., 2019)."""
-
-    def __init__(self, width: int, voices: int):
-        super().__init__()
-        self.centres = nn.Parameter(torch.randn(voices, width) / math.sqrt(width))
-
-    def forward(self, embeddings: Tensor, voices: Tensor) -> Tensor:
-        cosines = embeddings @ F.normalize(self.centres).T
-        own = cosines.gather(1, voices[:, None]).clamp(-1 + 1e-6, 1 - 1e-6)
-        narrowed = torch.cos(torch.acos(own) + MARGIN)
-        # Past a half turn the cosine would rise again; there the margin is taken off it.
-        narrowed = torch.where(own > -math.cos(MARGIN), narrowed, own - MARGIN * math.sin(MARGIN))
-        return F.cross_entropy(SCALE * cosines.scatter(1, voices[:, None], narrowed), voices)
-
-
 class Heads(nn.Module):
-    """What only the training needs."""
+    """What only the training needs: a guess at the hints, and what the teacher's answers are measured by."""
 
-    def __init__(self, shape: Shape, voices: int):
+    def __init__(self, student: Ecapa):
         super().__init__()
-        self.angular = Angular(shape.embedding, voices)
+        shape = student.shape
         self.hints = nn.Conv1d(shape.aggregated, HINT, 1)
+        self.register_buffer("basis", torch.zeros(HINT // 2, shape.embedding))
+        self.register_buffer("mean", torch.zeros(HINT, 1))
+        self.register_buffer("deviation", torch.ones(HINT, 1))
+
+    def measure(self, lessons: list[Lesson]) -> None:
+        """Finds the directions [256, embedding] that keep most of the teacher, not centred, so that cosines
+        stay; and mean and deviation of the hints."""
+        embeddings = torch.cat([lesson.embeddings for lesson in lessons])
+        _, strengths, directions = torch.linalg.svd(embeddings, full_matrices=False)
+        width = self.basis.shape[1]
+        kept = (strengths[:width] ** 2).sum() / (strengths**2).sum()
+        print(f"{width} of {HINT // 2} dimensions keep {kept:.4f} of the teacher", flush=True)
+        self.basis.copy_(directions[:width].T)
+        hints = torch.cat([lesson.hints.transpose(0, 1).flatten(1) for lesson in lessons], dim=1)
+        self.mean.copy_(hints.mean(dim=1, keepdim=True))
+        self.deviation.copy_(hints.std(dim=1, keepdim=True))
+
+    def targets(self, embeddings: Tensor) -> Tensor:
+        """The teacher's embeddings in the student's dimensions."""
+        return F.normalize(embeddings @ self.basis)
 
 
-def losses(student: Ecapa, heads: Heads, heard: Tensor, batch: Batch) -> dict[str, Tensor]:
+def losses(student: Ecapa, heads: Heads, lesson: Lesson) -> dict[str, Tensor]:
     """The parts of the loss, weighted."""
     with torch.autocast("cpu", torch.bfloat16):
-        columns = student.columns(heard)
-        hints = heads.hints(columns[:, :, :: STRIDE // student.shape.stride])
+        columns = student.columns(lesson.heard)
+        guesses = heads.hints(columns[:, :, :: STRIDE // student.stride])
         embeddings = student.embed(columns)
-    embeddings = F.normalize(embeddings.float())
-    others = ~torch.eye(len(batch.targets), dtype=torch.bool)
-    relation = (embeddings @ embeddings.T - batch.targets @ batch.targets.T)[others].square().mean()
-    missed = ((hints.float() - batch.hints).square() * batch.hinted).sum() / (batch.hinted.sum() * HINT)
+    embeddings, targets = F.normalize(embeddings.float()), heads.targets(lesson.embeddings)
+    others = ~torch.eye(len(targets), dtype=torch.bool)
+    relation = (embeddings @ embeddings.T - targets @ targets.T)[others].square().mean()
+    hints = (lesson.hints - heads.mean) / heads.deviation
     return {
-        "distance": (1 - (embeddings * batch.targets).sum(dim=1)).mean(),
+        "distance": (1 - (embeddings * targets).sum(dim=1)).mean(),
         "relation": RELATION * relation,
-        "angular": ANGULAR * heads.angular(embeddings, batch.voices),
-        "hints": HINTS * missed,
+        "hints": HINTS * (guesses.float() - hints).square().mean(),
     }
 
 
 def rate(step: int, steps: int) -> float:
     """Up, level, down: until it falls, the rate does not depend on how many steps there will be."""
     return PEAK_RATE * min(1.0, (step + 1) / WARM_UP, (steps - step) / (FALL * steps))
-
-
-def load(work: Path) -> tuple[Corpus, Shard, Tensor]:
-    """What to train on, what to watch, and the basis of the targets."""
-    shards = [Shard.load(path) for path in sorted(work.glob("speed-*.npz"))]
-    basis = projection(np.concatenate([shard.embeddings for shard in shards]), Shape().embedding)
-    return Corpus(shards, basis), Shard.load(work / "held-out.npz"), basis
 
 
 def fit(work: Path, steps: int, seed: int) -> None:
@@ -164,10 +96,12 @@ def fit(work: Path, steps: int, seed: int) -> None:
     a restart: the result is what it would have been with that number from the start.
     """
     torch.manual_seed(seed)
-    student = Ecapa()
-    corpus, held_out, basis = load(work)
-    heads = Heads(student.shape, corpus.voices)
-    optimizer = torch.optim.AdamW([*student.parameters(), *heads.parameters()], weight_decay=WEIGHT_DECAY)
+    teacher, student = Teacher(work), Ecapa()
+    student.front.copy(teacher.original)
+    heads = Heads(student)
+    lessons = Lessons(work, teacher, len(student.front.blocks), seed)
+    trained = [p for p in (*student.parameters(), *heads.parameters()) if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, weight_decay=WEIGHT_DECAY)
     path = work / "student.pt"
     step, history = 0, []
     if path.exists():
@@ -176,16 +110,19 @@ def fit(work: Path, steps: int, seed: int) -> None:
         heads.load_state_dict(saved["heads"])
         optimizer.load_state_dict(saved["optimizer"])
         step, history = saved["step"], saved["history"]
-    print(f"{corpus.voices} voices, {len(corpus.windows)} windows, from step {step} to {steps}", flush=True)
+    else:
+        heads.measure([lessons(number) for number in range(FIRST)])
+    watched = Watched.of(teacher, student, heads, Shard.load(work / "held-out.npz"))
+    print(f"{lessons.voices} voices, from step {step} to {steps}", flush=True)
     sums: dict[str, float] = {}
-    for heard, batch in batches(corpus, seed, step, steps):
+    for lesson in course(lessons, seed, step, steps):
         optimizer.param_groups[0]["lr"] = rate(step, steps)
-        for name, value in train_step(student, heads, optimizer, heard, batch).items():
+        for name, value in train_step(student, heads, optimizer, lesson).items():
             sums[name] = sums.get(name, 0.0) + value
         step += 1
         if step % EVERY == 0 or step == steps:
             done = (step - 1) % EVERY + 1
-            history.append({"step": step, **{n: s / done for n, s in sums.items()}, **evaluate(student, held_out, basis)})
+            history.append({"step": step, **{n: s / done for n, s in sums.items()}, **watched.evaluate(student)})
             sums = {}
             print(" ".join(f"{n} {v:.4g}" for n, v in history[-1].items()), flush=True)
             state = {"student": student, "heads": heads, "optimizer": optimizer}
@@ -195,55 +132,61 @@ def fit(work: Path, steps: int, seed: int) -> None:
             (work / "history.json").write_text(json.dumps(history))
 
 
-def batches(corpus: Corpus, seed: int, first: int, end: int) -> Iterator[tuple[Tensor, Batch]]:
-    """What the student hears at each step, with what it should say; made one step ahead in a thread of its own."""
+def course(lesson: Callable[[int], Lesson], seed: int, first: int, end: int) -> Iterator[Lesson]:
+    """A lesson for each step.
 
-    def make(step: int) -> tuple[Tensor, Batch]:
-        generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
-        batch = corpus.batch(generator)
-        waves = augment(batch.waves, batch.waves.roll(1, 0), generator)
-        return mask(features.fbank(waves), generator), batch
-
+    To make one takes longer than the step that follows, so one is made for every
+    `REUSE`th step only, and a step takes any of the last `KEPT`. They are made one
+    ahead in a thread of their own.
+    """
+    newest = first // REUSE
+    kept = {number: lesson(number) for number in range(max(0, newest - KEPT + 1), newest + 1)}
     with ThreadPoolExecutor(1) as ahead:
-        made = ahead.submit(make, first)
+        made = ahead.submit(lesson, newest + 1)
         for step in range(first, end):
-            ready, made = made.result(), ahead.submit(make, min(step + 1, end - 1))
-            yield ready
+            if step // REUSE > newest:
+                newest += 1
+                kept[newest] = made.result()
+                kept.pop(newest - KEPT, None)
+                made = ahead.submit(lesson, newest + 1)
+            yield kept[newest - random.Random(f"{seed} {step}").randrange(len(kept))]
 
 
-def train_step(student: Ecapa, heads: Heads, optimizer, heard: Tensor, batch: Batch) -> dict[str, float]:
+def train_step(student: Ecapa, heads: Heads, optimizer, lesson: Lesson) -> dict[str, float]:
     """One step; gives the parts of the loss."""
     student.train()
-    parts = losses(student, heads, heard, batch)
+    parts = losses(student, heads, lesson)
     optimizer.zero_grad()
     sum(parts.values()).backward()
-    nn.utils.clip_grad_norm_(student.parameters(), 5.0)
+    nn.utils.clip_grad_norm_([*student.parameters(), *heads.parameters()], 5.0)
     optimizer.step()
     return {name: part.item() for name, part in parts.items()}
 
 
-def mask(heard: Tensor, generator: torch.Generator) -> Tensor:
-    """SpecAugment, lightly: up to 8 neighbouring bands of each are silenced in half of the batch."""
-    batch, _, mels = heard.shape
-    draw = lambda end: torch.randint(end, (batch, 1), generator=generator)
-    width, begin, band = draw(9) * draw(2), draw(mels - 8), torch.arange(mels)
-    return heard.masked_fill(((band >= begin) & (band < begin + width))[:, None], 0.0)
+@dataclass(frozen=True)
+class Watched:
+    """Held-out windows of a second and a half and more, as the trained part hears them."""
 
+    lessons: list[Lesson]
+    targets: Tensor
+    speakers: np.ndarray
 
-@torch.no_grad()
-def evaluate(student: Ecapa, held_out: Shard, basis: Tensor) -> dict[str, float]:
-    """On held-out windows of a second and a half and more: equal error rate, and cosine to the teacher."""
-    student.eval()
-    embeddings, kept = [], []
-    for window in range(len(held_out.starts)):
-        pcm = held_out.window(window)
-        if len(pcm) >= 1.5 * SAMPLE_RATE:
-            embeddings.append(F.normalize(student(features.of(pcm)))[0])
-            kept.append(window)
-    embeddings = torch.stack(embeddings)
-    targets = F.normalize(torch.from_numpy(held_out.embeddings[kept]) @ basis)
-    speakers = held_out.speakers[held_out.utterances[kept]]
-    return {
-        "held_out_eer": eer(*Turns(embeddings.numpy(), speakers).trials()),
-        "held_out_cosine": float((embeddings * targets).sum(dim=1).mean()),
-    }
+    @staticmethod
+    def of(teacher: Teacher, student: Ecapa, heads: Heads, held_out: Shard) -> "Watched":
+        windows = [(speaker, pcm) for speaker, pcm in held_out.windows() if len(pcm) >= 1.5 * SAMPLE_RATE]
+        lessons = [teacher(features.of(pcm), len(student.front.blocks)) for _, pcm in windows]
+        targets = heads.targets(torch.cat([lesson.embeddings for lesson in lessons]))
+        speakers = np.array([speaker for speaker, _ in windows])
+        print(f"the teacher's equal error rate: {eer(*Turns(targets.numpy(), speakers).trials()):.4f}", flush=True)
+        return Watched(lessons, targets, speakers)
+
+    @torch.no_grad()
+    def evaluate(self, student: Ecapa) -> dict[str, float]:
+        """Equal error rate, and cosine to the teacher."""
+        student.eval()
+        embed = lambda lesson: F.normalize(student.embed(student.columns(lesson.heard.float())))[0]
+        embeddings = torch.stack([embed(lesson) for lesson in self.lessons])
+        return {
+            "held_out_eer": eer(*Turns(embeddings.numpy(), self.speakers).trials()),
+            "held_out_cosine": float((embeddings * self.targets).sum(dim=1).mean()),
+        }

@@ -4,7 +4,8 @@ A normalisation before a ReLU is folded into its convolution, and the ReLU into 
 range of an unsigned result. What works on a single column (squeeze, excite,
 context, last layer) keeps float arithmetic over 8-bit weights, since integers would
 gain nothing there; means, softmax and roots stay in float too. Weights have one scale
-a convolution: one a channel gained 0.0006 in cosine.
+an output, for those of the teacher's layers are far apart. The additions around the
+teacher's blocks are `QLinearAdd`, which onnxruntime defines, as ONNX has none.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,10 @@ from onnx import TensorProto
 from recipes.onnx_graph import Graph
 from torch import nn
 
+from .front import Convolution, Front, Residual
 from .model import FLOOR, Block, Ecapa, Pooling, Tdnn
+
+MICROSOFT = "com.microsoft"
 
 
 @dataclass(frozen=True)
@@ -86,17 +90,38 @@ class Writer:
         weight = array(conv.weight) * scale[:, None, None]
         bias = scale * array(conv.bias) + shift
         source, form = self._padded(self.at(x, enters), conv)
+        return self._convolved(source, weight, bias, enters, leaves, relu, form)
+
+    def image_convolution(self, x: Value, conv: Convolution, enters: str, leaves: str, *, relu: bool) -> Value:
+        """A convolution over bands and time."""
+        weight = array(conv.weight)
+        kernel, stride = weight.shape[2], conv.stride
+        form = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [kernel // 2] * 4}
+        return self._convolved(self.at(x, enters), weight, array(conv.bias), enters, leaves, relu, form)
+
+    def _convolved(self, source: str, weight, bias, enters: str, leaves: str, relu: bool, form: dict) -> Value:
         if self.ranges is None:
             y = self.graph.op("Conv", [source, self.graph.constant(weight), self.graph.constant(bias)], **form)
             y = self.graph.op("Relu", [y]) if relu else y
             self.watched.append((leaves, y))
             return Value(y)
         before, after = self.ranges[enters], self.ranges[leaves]
-        codes, step = quantized(weight, axes=(0, 1, 2))
-        bias = np.rint(bias / (step.item() * before.scale)).astype(np.int32)
-        weights = [self.graph.constant(part) for part in (codes, step.reshape(()), np.int8(0))]
+        codes, steps = quantized(weight, axes=tuple(range(1, weight.ndim)))
+        steps = steps.reshape(-1)
+        bias = np.rint(bias / (steps * before.scale)).astype(np.int32)
+        weights = [self.graph.constant(part) for part in (codes, steps, np.zeros(len(steps), np.int8))]
         inputs = [source, *self._constants(before), *weights, *self._constants(after), self.graph.constant(bias)]
         return Value(codes=self.graph.op("QLinearConv", inputs, **form), range=after)
+
+    def added(self, x: Value, y: Value, leaves: str) -> Value:
+        """The sum, where it is positive."""
+        if self.ranges is None:
+            total = self.graph.op("Relu", [self.graph.op("Add", [x.floats, y.floats])])
+            self.watched.append((leaves, total))
+            return Value(total)
+        after = self.ranges[leaves]
+        parts = [x.codes, *self._constants(x.range), y.codes, *self._constants(y.range), *self._constants(after)]
+        return Value(codes=self.graph.op("QLinearAdd", parts, MICROSOFT), range=after)
 
     def column(self, x: str, conv: nn.Conv1d) -> str:
         """A 1x1 convolution of one column [1, C, 1]."""
@@ -147,7 +172,9 @@ def write(student: Ecapa, path: Path, ranges: dict[str, Range] | None = None) ->
     """Writes fbank [1, T, mels] -> embedding [1, D], not normalised; gives the watched tensors of a float graph."""
     writer = Writer(ranges)
     graph, shape = writer.graph, student.shape
-    x = writer.tdnn(Value(graph.transpose("fbank", 0, 2, 1)), student.enter, "features", "entered")
+    x = Value(graph.transpose("fbank", 0, 2, 1))
+    x = front(writer, x, student.front, shape.mels) if student.front else x
+    x = writer.tdnn(x, student.enter, "heard" if student.front else "features", "entered")
     outputs = []
     for index, layers in enumerate(student.blocks):
         x = block(writer, x, layers, f"block{index}", shape.channels)
@@ -163,6 +190,28 @@ def write(student: Ecapa, path: Path, ranges: dict[str, Range] | None = None) ->
         [(graph.reshape(embedding, 1, shape.embedding), "embedding", [1, shape.embedding])],
     )
     return writer.watched
+
+
+def front(writer: Writer, x: Value, layers: Front, mels: int) -> Value:
+    """The teacher's first layers: [1, mels, T] -> [1, channels * bands, T / stride]."""
+    image = Value(writer.graph.reshape(x.floats, 1, 1, mels, -1))
+    image = writer.image_convolution(image, layers.conv1, "features", "front", relu=True)
+    entered = "front"
+    for name, block in zip(layers.names, layers.blocks):
+        left = "heard" if name == layers.names[-1] else name
+        image = residual(writer, image, block, entered, name, left)
+        entered = left
+    flat = lambda tensor: tensor and writer.graph.reshape(tensor, 1, layers.outputs, -1)
+    return Value(flat(image.floats), flat(image.codes), image.range)
+
+
+def residual(writer: Writer, x: Value, layers: Residual, enters: str, name: str, leaves: str) -> Value:
+    """Two convolutions, around which the input goes."""
+    y = writer.image_convolution(x, layers.conv1, enters, f"{name}.inner", relu=True)
+    y = writer.image_convolution(y, layers.conv2, f"{name}.inner", f"{name}.outer", relu=False)
+    if layers.shortcut is not None:
+        x = writer.image_convolution(x, layers.shortcut, enters, f"{name}.shortcut", relu=False)
+    return writer.added(x, y, leaves)
 
 
 def block(writer: Writer, x: Value, layers: Block, name: str, channels: int) -> Value:

@@ -1,9 +1,9 @@
 """ECAPA-TDNN (Desplanques et al., 2020, arXiv:2005.07143), from features to voiceprint.
 
 Three choices are ours, each a field of `Shape`, so that published checkpoints load
-into the same modules: normalisation comes before the ReLU, where it folds into the
-convolution exactly; the first layer keeps every second frame, which halves all
-that follows; and Res2Net splits into four parts instead of eight.
+into the same modules: the teacher's first layers come before (`front.py`), which also
+leave every second frame; normalisation comes before the ReLU, where it folds into the
+convolution exactly; and Res2Net splits into four parts instead of eight.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from .front import Front
 
 #: Smallest variance whose root is taken.
 FLOOR = 1e-6
@@ -21,14 +23,17 @@ class Shape:
     """Sizes and the order of things; the defaults are what this project trains."""
 
     mels: int = 80
+    #: Residual blocks in each of the teacher's layers that come first; none in the published network.
+    front: tuple[int, ...] = (3, 4, 2)
     channels: int = 256
+    #: Width of the first kernel over time.
+    enter_kernel: int = 1
     #: Channels after the multi-layer aggregation, which statistics are taken of.
-    aggregated: int = 768
+    aggregated: int = 512
     attention: int = 128
-    squeeze: int = 128
+    squeeze: int = 64
     embedding: int = 192
     scale: int = 4
-    stride: int = 2
     #: Their kernels are 3 wide and dilated by 2, 3, 4 ...
     blocks: int = 3
     aggregation_kernel: int = 1
@@ -42,11 +47,11 @@ class Shape:
 class Tdnn(nn.Module):
     """Convolution over time, normalisation and ReLU, in the order of `Shape.norm_first`."""
 
-    def __init__(self, shape: Shape, inputs: int, outputs: int, kernel=1, dilation=1, stride=1, norm=True):
+    def __init__(self, shape: Shape, inputs: int, outputs: int, kernel=1, dilation=1, norm=True):
         super().__init__()
         padding = dilation * (kernel - 1) // 2
         mode = shape.padding if padding else "zeros"
-        self.conv = nn.Conv1d(inputs, outputs, kernel, stride, padding, dilation, padding_mode=mode)
+        self.conv = nn.Conv1d(inputs, outputs, kernel, 1, padding, dilation, padding_mode=mode)
         self.norm = nn.BatchNorm1d(outputs) if norm else nn.Identity()
         self.norm_first = shape.norm_first
 
@@ -111,7 +116,9 @@ class Ecapa(nn.Module):
     def __init__(self, shape: Shape = Shape()):
         super().__init__()
         self.shape = shape
-        self.enter = Tdnn(shape, shape.mels, shape.channels, 5, stride=shape.stride)
+        self.front = Front(shape.front, shape.mels) if shape.front else None
+        inputs = self.front.outputs if self.front else shape.mels
+        self.enter = Tdnn(shape, inputs, shape.channels, shape.enter_kernel)
         self.blocks = nn.ModuleList(Block(shape, 2 + index) for index in range(shape.blocks))
         self.aggregate = Tdnn(
             shape,
@@ -125,12 +132,21 @@ class Ecapa(nn.Module):
         self.norm = nn.BatchNorm1d(2 * shape.aggregated)
         self.last = nn.Conv1d(2 * shape.aggregated, shape.embedding, 1)
 
-    def forward(self, features: Tensor) -> Tensor:
-        return self.embed(self.columns(features))
+    @property
+    def stride(self) -> int:
+        """Frames for one column."""
+        return self.front.stride if self.front else 1
 
-    def columns(self, features: Tensor) -> Tensor:
+    def forward(self, features: Tensor) -> Tensor:
+        return self.embed(self.columns(self.hear(features)))
+
+    def hear(self, features: Tensor) -> Tensor:
+        """What the trained part begins with: features [B, T, mels] -> [B, channels, T / stride]."""
+        return self.front(features) if self.front else features.transpose(1, 2)
+
+    def columns(self, heard: Tensor) -> Tensor:
         """What statistics are taken of: [B, aggregated, T / stride]."""
-        x = self.enter(features.transpose(1, 2))
+        x = self.enter(heard)
         outputs = []
         for block in self.blocks:
             x = block(x)

@@ -6,52 +6,63 @@ the embedding: a hint of where a voice can be heard, hundreds of times as much t
 learn from as the embedding alone.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import onnx
-import onnxruntime
-from onnx import helper, numpy_helper
+import torch
 from recipes.common import MOONSHINE_VOICE, Fetcher, ort_to_onnx
-from recipes.voiceprint import LIBRARY, Original, embedded_model
+from recipes.voiceprint import BLOCKS, EPSILON, FBANK, LIBRARY, Original, embedded_model
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from . import features
+from .front import Front
 
-#: The channels before they are pooled, [1, 2560, T / 8].
-CHANNELS = "/resnet/pool/Reshape_output_0"
 #: Frames from one hint to the next.
 STRIDE = 8
 #: Numbers in a hint: one for each output and kind of statistics.
 HINT = 512
+#: The teacher as it was published, in the folder of work.
+PUBLISHED = "teacher.onnx"
 
 
-class Teacher:
-    """Gives embeddings and hints."""
+@dataclass(frozen=True)
+class Lesson:
+    """What the student begins with, [B, channels, columns], and what it should say:
+    embeddings [B, 256] of length 1, and hints [B, HINT, frames / 8]."""
 
-    def __init__(self, downloads: Path, work: Path, threads: int):
-        published, hinting = work / "teacher.onnx", work / "hinting.onnx"
-        if not hinting.exists():
+    heard: Tensor
+    embeddings: Tensor
+    hints: Tensor
+
+
+class Teacher(nn.Module):
+    """The whole network, without gradients."""
+
+    def __init__(self, work: Path, downloads: Path | None = None):
+        super().__init__()
+        published = work / PUBLISHED
+        if downloads is not None and not published.exists():
             ort_to_onnx(embedded_model(Fetcher(downloads)(MOONSHINE_VOICE).read(LIBRARY)), published)
-            onnx.save(with_hints(onnx.load(published)), hinting)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        self._session = onnxruntime.InferenceSession(hinting, options)
+        self.original = Original(onnx.load(published))
+        self.layers = Front(BLOCKS, FBANK["mel_bins"])
+        self.layers.copy(self.original)
+        weight, scale, offset, bias = self.original.parameters(self.original.last_layer())
+        weight = torch.from_numpy(weight.astype("float32") * scale + offset)
+        of_mean, of_deviation = weight.reshape(len(bias), 2, -1).unbind(dim=1)
+        self.weight, self.bias = torch.cat([of_mean, of_deviation]), torch.from_numpy(bias.copy())
 
-    def __call__(self, pcm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The embedding [256] of int16 samples, of length 1, and the hints [frames / 8, HINT]."""
-        x = features.of(pcm).numpy()
-        inputs = {"fbank": x, "weights": np.ones(x.shape[:2], np.float32)}
-        embedding, hints = self._session.run(["embedding", "hints"], inputs)
-        return embedding[0] / np.linalg.norm(embedding[0]), hints[0].T
-
-
-def with_hints(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The published graph with one more output: what each column adds."""
-    original = Original(model)
-    weight, scale, offset, bias = original.parameters(original.last_layer())
-    weight = (weight.astype(np.float32) * scale + offset).reshape(len(bias), 2, -1)
-    weight = np.concatenate([weight[:, 0], weight[:, 1]])
-    model.graph.initializer.append(numpy_helper.from_array(weight, "hint_weight"))
-    model.graph.node.append(helper.make_node("MatMul", ["hint_weight", CHANNELS], ["hints"]))
-    model.graph.output.append(helper.make_tensor_value_info("hints", onnx.TensorProto.FLOAT, ["batch", HINT, "columns"]))
-    return model
+    @torch.no_grad()
+    def forward(self, features: Tensor, blocks: int) -> Lesson:
+        """Features [B, T, mels]; the student listens through so many of the blocks."""
+        with torch.autocast("cpu", torch.bfloat16):
+            for block, channels in enumerate(self.layers.outputs_of(features), start=1):
+                if block == blocks:
+                    heard = channels
+        channels = channels.float()
+        mean = channels.mean(dim=2)
+        energy = (channels - mean[:, :, None]).square().sum(dim=2)
+        deviation = (energy / (channels.shape[2] - 1 + EPSILON)).sqrt()
+        of_mean, of_deviation = self.weight.chunk(2)
+        embeddings = mean @ of_mean.T + deviation @ of_deviation.T + self.bias
+        return Lesson(heard, F.normalize(embeddings), self.weight @ channels)
