@@ -142,6 +142,19 @@ fn vad(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
     })
 }
 
+/// The voiceprint of each recording that a voiceprint pack brings along, to be compared
+/// with what another processor makes of it.
+pub fn voiceprints(pack: &Pack) -> Result<Vec<Vec<f32>>, ParityError> {
+    let references = pack.read("parity.safetensors")?;
+    let mut encoder = VoiceprintEncoder::load(pack)?;
+    let mut made = Vec::new();
+    Cases::parse(pack, &references)?.map(|case| {
+        made.push(encoder.embed(&case.audio()?)?);
+        Ok(0.0)
+    })?;
+    Ok(made)
+}
+
 /// Cosine similarity of the two voiceprints of each recording.
 fn voiceprint(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
     let mut encoder = VoiceprintEncoder::load(pack)?;
@@ -190,6 +203,7 @@ fn agreement(a: &[u32], b: &[u32]) -> f32 {
     1.0 - distances[b.len()] as f32 / a.len().max(b.len()).max(1) as f32
 }
 
+/// Cosine of the angle between two vectors.
 fn cosine(a: &[f32], b: &[f32]) -> f32 {
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
 use crate::process::{Build, root, run_quietly, step};
@@ -152,14 +152,68 @@ fn build(cache: &Cache, python: &Python, programs: Build, kind: Kind) -> Result<
 }
 
 /// Repeats the comparison with the original models in a program built for 64-bit Arm.
+/// How alike a voiceprint of one recording has to be on two processors.
+const SAME_VOICEPRINT: f64 = 0.9999;
+
 fn compare_on_arm(packs: &Path, kinds: &[Kind]) -> Result<()> {
     let toolchain = Toolchain::find("aarch64-unknown-linux-gnu")?;
-    let mut check = toolchain.cargo("run");
-    check.args(["--release", "-p", "earwitness-models"]);
-    check.args(["--bin", "earwitness-pack", "--", "check"]);
-    check.args(kinds.iter().map(|kind| packs.join(kind.name())));
-    toolchain.emulate(&mut check, "max")?;
-    step("comparing on 64-bit Arm", &mut check)
+    let on_arm = |verb: &str, folders: &[PathBuf]| -> Result<Command> {
+        let mut program = toolchain.cargo("run");
+        program.args(["--release", "-p", "earwitness-models"]);
+        program
+            .args(["--bin", "earwitness-pack", "--", verb])
+            .args(folders);
+        toolchain.emulate(&mut program, "max")?;
+        Ok(program)
+    };
+    let folders = |wanted: fn(Kind) -> bool| -> Vec<PathBuf> {
+        let wanted = kinds.iter().filter(|&&kind| wanted(kind));
+        wanted.map(|kind| packs.join(kind.name())).collect()
+    };
+    step(
+        "comparing on 64-bit Arm",
+        &mut on_arm("check", &folders(|_| true))?,
+    )?;
+    for folder in folders(|kind| matches!(kind, Kind::Voiceprint | Kind::VoiceprintEcapa)) {
+        Build::Release.make()?;
+        let mut here = Command::new(Build::Release.program("earwitness-pack"));
+        let here = voiceprints(here.arg("voiceprints").arg(&folder))?;
+        let there = voiceprints(&mut on_arm("voiceprints", &[folder.clone()])?)?;
+        let least = least_cosine(&here, &there)?;
+        println!(
+            "{}: voiceprints here and on 64-bit Arm, least cosine {least:.7}",
+            folder.display()
+        );
+        ensure!(
+            least >= SAME_VOICEPRINT,
+            "the voiceprints of {} differ between the processors: cosine {least}, at least {SAME_VOICEPRINT} is wanted",
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
+/// The voiceprints that a run of `earwitness-pack voiceprints` prints.
+fn voiceprints(command: &mut Command) -> Result<Vec<Vec<f64>>> {
+    let number = |text: &str| text.parse::<f64>().ok();
+    let mut found = Vec::new();
+    run_quietly(command, |line| {
+        found.extend(line.split(' ').map(number).collect::<Option<Vec<_>>>());
+    })?;
+    Ok(found)
+}
+
+/// The least cosine of vectors in the same place of two lists.
+fn least_cosine(a: &[Vec<f64>], b: &[Vec<f64>]) -> Result<f64> {
+    ensure!(
+        !a.is_empty() && a.len() == b.len(),
+        "{} voiceprints here, {} there",
+        a.len(),
+        b.len()
+    );
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let cosine = |(a, b): (&Vec<f64>, &Vec<f64>)| dot(a, b) / (dot(a, a) * dot(b, b)).sqrt();
+    Ok(a.iter().zip(b).map(cosine).fold(f64::INFINITY, f64::min))
 }
 
 /// Puts a finished pack in the place of whatever is there.
@@ -168,4 +222,18 @@ fn publish(staging: &Path, pack: &Path) -> Result<()> {
         fs::remove_dir_all(pack).with_context(|| format!("cannot remove {}", pack.display()))?;
     }
     fs::rename(staging, pack).with_context(|| format!("cannot move the pack to {}", pack.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pair_that_is_least_alike_counts() {
+        let [a, b] = [vec![3.0, 4.0], vec![4.0, 3.0]];
+        let least = least_cosine(&[a.clone(), a.clone()], &[a.clone(), b]).unwrap();
+        assert!((least - 0.96).abs() < 1e-12);
+        assert!(least_cosine(&[a], &[]).is_err());
+        assert!(least_cosine(&[], &[]).is_err());
+    }
 }
