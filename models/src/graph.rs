@@ -5,11 +5,12 @@
 //! session of its own, and state goes in and out as tensors. Nothing is run by
 //! more than one thread.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::{DimLike, RunOptions};
+use tract_onnx::tract_core::ops::unimpl::UnimplementedOp;
 use tract_onnx::tract_core::tract_linalg::multithread::Executor;
 
 use crate::operators;
@@ -71,8 +72,7 @@ impl Graph {
         outputs: &[&[usize]],
     ) -> Result<Self, LoadError> {
         let graph = Self::load(pack, file)?;
-        let model = graph.plan.model();
-        let found = [shapes(model, &model.inputs), shapes(model, &model.outputs)];
+        let found = graph.shapes();
         if found != [inputs, outputs] {
             return Err(LoadError::Graph {
                 pack: pack.dir.display().to_string(),
@@ -84,6 +84,20 @@ impl Graph {
             });
         }
         Ok(graph)
+    }
+
+    /// The shapes of the inputs and of the outputs; 0 stands for a length that is
+    /// not fixed.
+    pub(crate) fn shapes(&self) -> [Vec<Vec<usize>>; 2] {
+        let model = self.plan.model();
+        [shapes(model, &model.inputs), shapes(model, &model.outputs)]
+    }
+
+    /// Zeros of the type and shape of an input.
+    pub(crate) fn zeros(&self, input: usize) -> TractResult<TValue> {
+        let fact = self.plan.model().input_fact(input)?;
+        let shape = fact.shape.eval_to_usize(&SymbolValues::default())?;
+        Ok(Tensor::zero_dt(fact.datum_type, &shape)?.into_tvalue())
     }
 
     /// Runs the graph once.
@@ -111,13 +125,28 @@ pub fn operator_counts(pack: &Pack, file: &str) -> Result<BTreeMap<String, usize
 fn prepare(mut bytes: &[u8]) -> TractResult<Arc<TypedSimplePlan>> {
     let model = operators::onnx()
         .with_ignore_value_info(true)
-        .model_for_read(&mut bytes)?
-        .into_optimized()?;
+        .model_for_read(&mut bytes)?;
+    let unknown = unknown_operators(&model);
+    ensure!(
+        unknown.is_empty(),
+        "this program does not have the operators {unknown:?}"
+    );
+    let model = model.into_optimized()?;
     let options = RunOptions {
         executor: Some(Executor::SingleThread),
         ..RunOptions::default()
     };
     TypedSimplePlan::new_with_options(model, &options)
+}
+
+/// Operators of a graph that neither tract nor this project implements.
+fn unknown_operators(model: &InferenceModel) -> BTreeSet<String> {
+    let unknown = |node: &InferenceNode| {
+        let name = node.op_as::<UnimplementedOp>()?.name();
+        let inner = name.strip_prefix("Unimplemented(")?.strip_suffix(')')?;
+        Some(inner.to_owned())
+    };
+    model.nodes().iter().filter_map(unknown).collect()
 }
 
 fn shapes(model: &TypedModel, outlets: &[OutletId]) -> Vec<Vec<usize>> {

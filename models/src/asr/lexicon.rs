@@ -65,8 +65,18 @@ impl Lexicon {
             .unwrap_or(best)
     }
 
-    /// What a token adds to the score of a text that ends in `word`.
-    fn bonus(&self, word: &str, token: &[u8]) -> f32 {
+    /// What a token adds to its score, if that is near enough to the best one.
+    pub(super) fn bonus_near_best(&self, score: f32, best: f32, word: &str, token: &[u8]) -> f32 {
+        if score >= best - REACH {
+            self.bonus(word, token)
+        } else {
+            0.0
+        }
+    }
+
+    /// What a token adds to the score of a text that ends in `word`; an empty one
+    /// ends the text.
+    pub(super) fn bonus(&self, word: &str, token: &[u8]) -> f32 {
         let Ok(token) = str::from_utf8(token) else {
             return 0.0;
         };

@@ -1,15 +1,19 @@
 //! Speech recognition: samples become text.
 //!
 //! [`Recognizer`] is what the runtime knows; [`load`] picks the model that the
-//! pack holds. Recognizers take one utterance at a time, start no threads and
+//! pack holds: Moonshine, or a streaming transducer or CTC model as sherpa-onnx
+//! takes them. Recognizers take one utterance at a time, start no threads and
 //! keep nothing of an utterance for the next.
 
 mod align;
+mod chunked;
 mod decoder;
 mod encoder;
 mod guard;
 mod lexicon;
 mod moonshine;
+mod search;
+mod streaming;
 mod vocabulary;
 mod words;
 
@@ -20,6 +24,7 @@ pub use moonshine::Moonshine;
 
 use crate::graph::{GraphError, LoadError};
 use crate::pack::Pack;
+use streaming::{Ctc, Streaming, Transducer};
 
 /// Turns speech into text.
 pub trait Recognizer {
@@ -99,7 +104,34 @@ pub enum AsrError {
     Graph(#[from] GraphError),
 }
 
-/// Loads the recognizer that the pack holds.
+impl AsrError {
+    /// An error unless the samples are finite and not too many.
+    fn check(samples: &[f32], sample_rate_hz: f32, limit_seconds: f32) -> Result<(), Self> {
+        if let Some(at) = samples.iter().position(|sample| !sample.is_finite()) {
+            return Err(Self::NotFinite { at });
+        }
+        let seconds = samples.len() as f32 / sample_rate_hz;
+        if seconds > limit_seconds {
+            return Err(Self::TooLong {
+                seconds,
+                limit_seconds,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Loads the recognizer that the pack holds: which one, its setting `architecture`
+/// says.
 pub fn load(pack: &Pack) -> Result<Box<dyn Recognizer + Send>, LoadError> {
-    Ok(Box::new(Moonshine::load(pack)?))
+    let architecture = pack.manifest.settings.get("architecture");
+    match architecture.map(|name| name.as_str().unwrap_or_default()) {
+        None => Ok(Box::new(Moonshine::load(pack)?)),
+        Some("transducer") => Ok(Box::new(Streaming::<Transducer>::load(pack)?)),
+        Some("ctc") => Ok(Box::new(Streaming::<Ctc>::load(pack)?)),
+        Some(_) => {
+            let known = "`architecture` must be `transducer` or `ctc`, or absent for Moonshine";
+            Err(pack.malformed(known).into())
+        }
+    }
 }

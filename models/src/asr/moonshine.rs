@@ -147,15 +147,7 @@ impl Decoded {
 
 impl Recognizer for Moonshine {
     fn transcribe_after(&mut self, known: &[u32], samples: &[f32]) -> Result<Transcript, AsrError> {
-        if let Some(at) = samples.iter().position(|sample| !sample.is_finite()) {
-            return Err(AsrError::NotFinite { at });
-        }
-        if samples.len() > self.max_samples() {
-            return Err(AsrError::TooLong {
-                seconds: samples.len() as f32 / self.sample_rate_hz,
-                limit_seconds: self.settings.max_seconds,
-            });
-        }
+        AsrError::check(samples, self.sample_rate_hz, self.settings.max_seconds)?;
         if known.is_empty() && !guard::is_audible(samples) {
             return Ok(Transcript::default());
         }

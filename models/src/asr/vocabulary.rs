@@ -1,14 +1,18 @@
 //! The recognizer's vocabulary: what each token adds to a text.
 //!
-//! The file holds one token a line, in the order of the ids. A line is the text
-//! of the token with its spaces; `\xNN` is a byte that is not printable or not
-//! UTF-8 by itself, `\\` a backslash. A control token's line is empty.
+//! The project's own file holds one token a line, in the order of the ids. A line
+//! is the text of the token with its spaces; `\xNN` is a byte that is not
+//! printable or not UTF-8 by itself, `\\` a backslash. A control token's line is
+//! empty. In the layout of sherpa-onnx a line is a token and its id: U+2581 is a
+//! space, `<0xNN>` a byte, and anything else in `<>` a control token.
 
 /// Why a vocabulary is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("line {line} of the vocabulary has a malformed escape")]
-pub(super) struct BadEscape {
-    line: usize,
+pub(super) enum VocabularyError {
+    #[error("line {line} of the vocabulary has a malformed escape")]
+    Escape { line: usize },
+    #[error("line {line} of the tokens is not a token and its number, each number once from 0")]
+    Numbered { line: usize },
 }
 
 /// The bytes of every token.
@@ -20,11 +24,33 @@ pub(super) struct Vocabulary {
 
 impl Vocabulary {
     /// Parses the vocabulary file.
-    pub(super) fn parse(file: &str) -> Result<Self, BadEscape> {
+    pub(super) fn parse(file: &str) -> Result<Self, VocabularyError> {
         let mut bytes = Vec::with_capacity(file.len());
         let mut ends = Vec::new();
         for (i, line) in file.lines().enumerate() {
-            unescape(line, &mut bytes).ok_or(BadEscape { line: i + 1 })?;
+            unescape(line, &mut bytes).ok_or(VocabularyError::Escape { line: i + 1 })?;
+            ends.push(bytes.len() as u32);
+        }
+        Ok(Self { bytes, ends })
+    }
+
+    /// Parses a file in the layout of sherpa-onnx.
+    pub(super) fn parse_numbered(file: &str) -> Result<Self, VocabularyError> {
+        let mut tokens = vec![None; file.lines().count()];
+        for (i, line) in file.lines().enumerate() {
+            let malformed = VocabularyError::Numbered { line: i + 1 };
+            let Some((token, id)) = line.trim_end().rsplit_once([' ', '\t']) else {
+                return Err(malformed);
+            };
+            let place = id.parse().ok().and_then(|id: usize| tokens.get_mut(id));
+            match place {
+                Some(place @ None) => *place = Some(bytes_of(token)),
+                _ => return Err(malformed),
+            }
+        }
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for token in tokens.into_iter().flatten() {
+            bytes.extend(token);
             ends.push(bytes.len() as u32);
         }
         Ok(Self { bytes, ends })
@@ -69,6 +95,20 @@ impl Vocabulary {
         };
         let start = id.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start as usize..end as usize]
+    }
+}
+
+/// What a token in the layout of sherpa-onnx adds to a text.
+fn bytes_of(token: &str) -> Vec<u8> {
+    let control = token
+        .strip_prefix('<')
+        .and_then(|rest| rest.strip_suffix('>'))
+        .filter(|name| !name.is_empty());
+    let byte = control.and_then(|name| u8::from_str_radix(name.strip_prefix("0x")?, 16).ok());
+    match (byte, control) {
+        (Some(byte), _) => vec![byte],
+        (None, Some(_)) => Vec::new(),
+        (None, None) => token.replace('\u{2581}', " ").into_bytes(),
     }
 }
 
@@ -126,7 +166,24 @@ mod tests {
     fn malformed_escapes_are_refused() {
         for line in ["\\", "\\x", "\\x1", "\\xzz", "\\n", "\\x1é"] {
             let file = format!("a\n{line}\n");
-            assert_eq!(Vocabulary::parse(&file).unwrap_err(), BadEscape { line: 2 });
+            let error = Vocabulary::parse(&file).unwrap_err();
+            assert_eq!(error, VocabularyError::Escape { line: 2 });
+        }
+    }
+
+    #[test]
+    fn numbered_tokens_are_read_in_any_order() {
+        let file = "<blk> 0\n\u{2581}SEA 2\n<0x41>\t1\nS 3\n< 4\n";
+        let vocabulary = Vocabulary::parse_numbered(file).unwrap();
+        assert_eq!(vocabulary.text([2, 3, 0, 2, 1, 4]), "SEAS SEAA<");
+        assert!(vocabulary.begins_word(2) && !vocabulary.begins_word(3));
+    }
+
+    #[test]
+    fn tokens_without_their_number_are_refused() {
+        for (file, line) in [("a", 1), ("a 0\nb x\n", 2), ("a 0\nb 0\n", 2), ("a 1\n", 1)] {
+            let error = Vocabulary::parse_numbered(file).unwrap_err();
+            assert_eq!(error, VocabularyError::Numbered { line }, "{file}");
         }
     }
 }

@@ -6,6 +6,7 @@ mod asr;
 mod embed;
 mod packs;
 mod parity;
+mod streaming;
 mod support;
 mod vad;
 mod voiceprint;

@@ -1,0 +1,1 @@
+"""Packs out of streaming models in the layout of sherpa-onnx."""
