@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
-use tract_onnx::tract_core::internal::{DimLike, RunOptions};
+use tract_onnx::tract_core::internal::{DimLike, Op, RunOptions, ensure};
 use tract_onnx::tract_core::ops::unimpl::UnimplementedOp;
 use tract_onnx::tract_core::tract_linalg::multithread::Executor;
 
@@ -141,12 +141,14 @@ fn prepare(mut bytes: &[u8]) -> TractResult<Arc<TypedSimplePlan>> {
 
 /// Operators of a graph that neither tract nor this project implements.
 fn unknown_operators(model: &InferenceModel) -> BTreeSet<String> {
-    let unknown = |node: &InferenceNode| {
-        let name = node.op_as::<UnimplementedOp>()?.name();
-        let inner = name.strip_prefix("Unimplemented(")?.strip_suffix(')')?;
-        Some(inner.to_owned())
-    };
-    model.nodes().iter().filter_map(unknown).collect()
+    let nodes = model.nodes().iter();
+    nodes
+        .filter_map(|node| {
+            let name = node.op_as::<UnimplementedOp>()?.name();
+            let inner = name.strip_prefix("Unimplemented(")?.strip_suffix(')')?;
+            Some(inner.to_owned())
+        })
+        .collect()
 }
 
 fn shapes(model: &TypedModel, outlets: &[OutletId]) -> Vec<Vec<usize>> {

@@ -102,6 +102,69 @@ fn every_sample_format_is_read() {
     }
 }
 
+/// A WAV file of 16-bit samples with these chunks between format and samples, and
+/// these lengths in its header.
+fn odd_wav(folder: &TempDir, between: &[u8], lengths: [u32; 2], mono: &[f32]) -> PathBuf {
+    let bytes = fs::read(wav(folder, int16(16_000, 1), mono)).unwrap();
+    let (format, samples) = (&bytes[12..36], &bytes[44..]);
+    let [whole, data] = lengths.map(u32::to_le_bytes);
+    let odd = [
+        b"RIFF",
+        &whole[..],
+        b"WAVE",
+        format,
+        between,
+        b"data",
+        &data,
+        samples,
+    ]
+    .concat();
+    let path = folder.path().join("odd.wav");
+    fs::write(&path, odd).unwrap();
+    path
+}
+
+#[test]
+fn headers_are_read_as_programs_write_them() {
+    let folder = TempDir::new().unwrap();
+    let expected = tone(16_000, 0.1);
+    let plain = decode(&wav(&folder, int16(16_000, 1), &expected)).unwrap();
+    let length = 3_200;
+    let odd_chunk = b"LIST\x03\0\0\0abc\0";
+    for (case, between, lengths) in [
+        (
+            "a chunk of odd length",
+            &odd_chunk[..],
+            [36 + 12 + length, length],
+        ),
+        ("a stream of ffmpeg", b"", [u32::MAX, u32::MAX]),
+        ("a stream of sox", b"", [0x7fff_f024, 0x7fff_f000]),
+        ("a stream of arecord", b"", [0x8000_0024, 0x8000_0000]),
+        ("a recording that was never finished", b"", [0, 0]),
+    ] {
+        let path = odd_wav(&folder, between, lengths, &expected);
+        assert_eq!(decode(&path).unwrap(), plain, "{case}");
+    }
+    let path = odd_wav(&folder, b"", [u32::MAX, u32::MAX], &expected);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.pop();
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(
+        decode(&path).unwrap(),
+        plain[..plain.len() - 1],
+        "half a sample"
+    );
+}
+
+#[test]
+fn an_empty_recording_with_something_behind_it_is_empty() {
+    let folder = TempDir::new().unwrap();
+    let path = odd_wav(&folder, b"", [36 + 8 + 4, 0], &[]);
+    let behind = [&fs::read(&path).unwrap()[..], b"LIST\x04\0\0\0abcd"].concat();
+    fs::write(&path, behind).unwrap();
+    assert!(decode(&path).unwrap().is_empty());
+}
+
 #[test]
 fn one_sample_is_a_recording() {
     let folder = TempDir::new().unwrap();
@@ -144,6 +207,13 @@ fn what_is_no_recording_is_refused_by_name() {
         (&b""[..], "empty"),
         (b"hello, I am a text", "neither WAV nor FLAC"),
         (b"RIFF\x00\x00\x00\x00JUNKJUNK", "damaged"),
+        (b"RIFF\x04\0\0\0WAVE", "before its samples"),
+        (b"RIFF\x0c\0\0\0WAVEdata\0\0\0\0", "format chunk"),
+        (b"RIFF\x0c\0\0\0WAVEfmt \xff\xff\xff\xff", "format chunk"),
+        (
+            b"RIFF\x0c\0\0\0WAVEJUNK\xff\xff\xff\xff",
+            "before its samples",
+        ),
         (b"fLaC\xff\xff\xff", "damaged"),
         (b"RI", "neither WAV nor FLAC"),
     ] {

@@ -1,4 +1,4 @@
-"""A peer of `cargo xtask bench asr`: another recognizer, on one thread.
+"""A peer of `cargo xtask bench asr`: another recognizer, on one core.
 
 The first line of the answer says who it is and how long loading took. Then each line of
 standard input names a file of raw samples (f32, mono, 16 kHz); the answer has the text and the
@@ -15,6 +15,8 @@ from collections.abc import Callable
 from importlib import metadata, resources
 
 os.environ["OMP_NUM_THREADS"] = "1"
+# Not every engine can be told how many threads to use: on one core they use one.
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 import numpy as np  # noqa: E402
 

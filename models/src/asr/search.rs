@@ -119,9 +119,7 @@ impl Search<'_> {
     /// can survive, and what the lexicon adds to their scores.
     fn likeliest(&self, word: &str, scores: &[f32]) -> Vec<(u32, f32)> {
         let tokens = || (0..scores.len()).filter(|&id| id != self.blank as usize);
-        let best = tokens()
-            .map(|id| scores[id])
-            .fold(f32::NEG_INFINITY, f32::max);
+        let best = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let bonus = |id: usize| {
             let text = self.vocabulary.token(id);
             self.lexicon.bonus_near_best(scores[id], best, word, text)

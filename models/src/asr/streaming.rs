@@ -209,8 +209,7 @@ impl Model for Transducer {
     fn load(pack: &Pack, size: usize, tokens: usize) -> Result<Self, LoadError> {
         let decoder = Graph::load(pack, "decoder.onnx")?;
         let [inputs, outputs] = decoder.shapes();
-        let (&[1, context @ 1..], &[1, width]) = (&inputs.concat()[..], &outputs.concat()[..])
-        else {
+        let (&[1, context], &[1, width]) = (&inputs.concat()[..], &outputs.concat()[..]) else {
             let reason =
                 format!("decoder.onnx maps {inputs:?} to {outputs:?}, not tokens to a vector");
             return Err(pack.malformed(reason).into());
@@ -244,7 +243,7 @@ impl Transducer {
     /// What the decoder makes of the last tokens. Before the first stands a blank,
     /// which is 0, and before that nothing, which is -1.
     fn decode(&mut self, after: &[Emitted]) -> Result<TValue, GraphError> {
-        let mut seen = vec![-1; self.context - 1];
+        let mut seen = vec![-1; self.context];
         seen.push(0);
         seen.extend(after.iter().map(|token| i64::from(token.id)));
         let seen = seen.split_off(seen.len() - self.context);

@@ -25,8 +25,8 @@ TOKENS = ["<blk>", "<unk>", "▁she", "▁sell", "s", "▁see", "▁sea", "▁sh
 #: Band of the filter bank, and what its tone makes likely.
 TONES = [(12, {"▁she": 10}), (24, {"▁sell": 10}), (36, {"s": 10}), (48, {"▁see": 10.2, "▁sea": 10}), (60, {"▁shell": 10})]
 #: Likelier, or less so, after a token.
-AFTER = {("<blk>", "s"): -20, ("s", "s"): -20, ("▁see", "▁shell"): -5.5}
-BLANK = 4
+AFTER = {("<blk>", "s"): -20, ("s", "s"): -20, ("▁see", "▁shell"): -3.5}
+BLANK = 6
 PHRASE = [0, 1, 2, 3, 4, 2]
 SAMPLE_RATE, BANDS, CHUNK, SHIFT = 16_000, 80, 12, 8
 #: Log energy above which a band is loud.

@@ -6,11 +6,15 @@
 
 use std::{
     fs::File,
-    io::{BufReader, Read, Seek},
+    io::{Read, Seek},
     path::{Path, PathBuf},
 };
 
-use super::{AudioSource, CaptureError, SAMPLE_RATE_HZ, convert::Converter};
+use super::{
+    AudioSource, CaptureError, SAMPLE_RATE_HZ,
+    convert::Converter,
+    riff::{self, WavFile},
+};
 
 /// Samples of each channel decoded at a time from a WAV file.
 const BLOCK_FRAMES: usize = 4096;
@@ -30,7 +34,7 @@ pub struct FileSource {
 
 enum Decoder {
     Wav {
-        reader: hound::WavReader<BufReader<File>>,
+        reader: hound::WavReader<WavFile>,
         scale: f32,
     },
     Flac {
@@ -59,8 +63,8 @@ impl FileSource {
     }
 
     fn open_wav(path: &Path, file: File) -> Result<Self, CaptureError> {
-        let reader = hound::WavReader::new(BufReader::new(file))
-            .map_err(|error| undecodable(path, &error))?;
+        let file = riff::open(file).map_err(|error| undecodable(path, &error))?;
+        let reader = hound::WavReader::new(file).map_err(|error| undecodable(path, &error))?;
         let spec = reader.spec();
         let scale = full_scale(spec.bits_per_sample.into());
         let announced = u64::from(reader.len());
@@ -177,7 +181,7 @@ fn full_scale(bits: u32) -> f32 {
 }
 
 fn decode_wav(
-    reader: &mut hound::WavReader<BufReader<File>>,
+    reader: &mut hound::WavReader<WavFile>,
     scale: f32,
     block: &mut Vec<f32>,
 ) -> Result<(), String> {

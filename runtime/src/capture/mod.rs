@@ -11,6 +11,7 @@ mod gap_ring;
 #[cfg(feature = "mic")]
 mod mic;
 mod pcm;
+mod riff;
 
 use std::{io, path::PathBuf};
 

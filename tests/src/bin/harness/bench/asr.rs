@@ -8,8 +8,10 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{BufRead, BufReader, Write},
+    iter,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    slice,
     time::Instant,
 };
 
@@ -18,16 +20,20 @@ use earwitness::{capture::SAMPLE_RATE_HZ, meter::peak_resident_mib, transcribe::
 use earwitness_models::{asr, asr::Recognizer, manifest::Kind, pack::Pack};
 use earwitness_tests::{
     connect::{Hearing, recognize, recordings},
-    episodes::{Episode, load_set},
+    episodes::{Episode, Turn, load_set},
     metrics::{WordErrors, normalize, percentile, word_errors},
 };
+use indicatif::ProgressBar;
 use serde::Deserialize;
 use tempfile::TempDir;
 
 use super::Series;
+use crate::output::progress;
 
-/// The recognizers that the peers' script knows.
-const PEERS: [&str; 3] = ["moonshine-voice", "faster-whisper", "pocketsphinx"];
+/// The native library of the same weights, and the other recognizers that the peers'
+/// script knows.
+const NATIVE: &str = "moonshine-voice";
+const OTHERS: [&str; 2] = ["faster-whisper", "pocketsphinx"];
 /// Turns that are heard.
 const TURNS: usize = 20;
 
@@ -37,15 +43,16 @@ pub fn run(packs: &Path, python: Option<&Path>) -> Result<Vec<Series>> {
     let mut recognizer = asr::load(&Pack::open(packs, Kind::Asr)?)?;
     let load_ms = started.elapsed().as_secs_f64() * 1e3;
     let set = load_set(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/household"))?;
-    let sounds: Vec<_> = recordings(&set.episodes)?.into_iter().take(TURNS).collect();
-    ensure!(!sounds.is_empty(), "the household's recordings are missing");
-    let mut peers = PEERS
-        .iter()
+    let turns = turns(&set.episodes)?;
+    ensure!(!turns.is_empty(), "the household's recordings are missing");
+    let mut peers: Vec<Peer> = iter::once(NATIVE)
+        .chain(OTHERS)
         .filter_map(|engine| Peer::start(python?, engine).ok())
-        .collect::<Vec<_>>();
+        .collect();
+    let bar = progress("asr", 2 * turns.len());
     let folder = tempfile::tempdir()?;
     let mut ours = Tally::default();
-    for (index, sound) in sounds.iter().enumerate() {
+    for (index, sound) in turns.iter().map(|turn| &turn.sound).enumerate() {
         let before = processor_ms()?;
         let text = recognizer.transcribe(sound)?.text;
         ours.add(&text, processor_ms()? - before);
@@ -53,44 +60,101 @@ pub fn run(packs: &Path, python: Option<&Path>) -> Result<Vec<Series>> {
         for peer in &mut peers {
             peer.hear(&file)?;
         }
+        bar.inc(1);
     }
-    let audio_ms =
-        sounds.iter().map(Vec::len).sum::<usize>() as f64 * 1e3 / f64::from(SAMPLE_RATE_HZ);
-    let of_peers = |value: &dyn Fn(&Peer) -> f64| -> BTreeMap<String, f64> {
-        peers
-            .iter()
-            .map(|peer| (peer.name.clone(), value(peer)))
-            .collect()
+    let mut series = beside_peers(&turns, &ours, load_ms, &peers);
+    series.extend(live(&mut *recognizer, &set.episodes, &bar)?);
+    bar.finish_and_clear();
+    series.extend(peak_resident_mib().map(|peak| {
+        let of_peers = values(&peers, |peer| peer.peak_mib);
+        Series::new("peak memory".into(), "MiB", peak, of_peers, None)
+    }));
+    Ok(series)
+}
+
+/// A turn's recording, and what was said.
+struct Spoken {
+    sound: Vec<f32>,
+    words: Vec<String>,
+}
+
+/// The first turns.
+fn turns(episodes: &[Episode]) -> Result<Vec<Spoken>> {
+    let said = said(episodes).filter_map(|turn| turn.text.as_deref());
+    let spoken = recordings(episodes)?.into_iter().zip(said);
+    Ok(spoken
+        .take(TURNS)
+        .map(|(sound, text)| Spoken {
+            sound,
+            words: normalize(text),
+        })
+        .collect())
+}
+
+fn said(episodes: &[Episode]) -> impl Iterator<Item = &Turn> {
+    let sessions = episodes.iter().flat_map(|episode| &episode.sessions);
+    sessions
+        .flat_map(|session| &session.turns)
+        .filter(|turn| turn.audio.is_some())
+}
+
+/// Speed, errors and loading, beside those of the peers.
+fn beside_peers(turns: &[Spoken], ours: &Tally, load_ms: f64, peers: &[Peer]) -> Vec<Series> {
+    let samples: usize = turns.iter().map(|turn| turn.sound.len()).sum();
+    let audio_ms = samples as f64 * 1e3 / f64::from(SAMPLE_RATE_HZ);
+    let is_native = |peer: &&Peer| peer.name.starts_with(NATIVE);
+    let (native, others): (Vec<&Peer>, Vec<&Peer>) = peers.iter().partition(is_native);
+    let rtf = |name: &str, peers: Vec<&Peer>| {
+        let of_peers = values(peers, |peer| peer.heard.ms / audio_ms);
+        Series::new(name.into(), "", ours.ms / audio_ms, of_peers, None)
     };
+    let said: Vec<_> = turns.iter().map(|turn| turn.words.clone()).collect();
+    let errors = |heard: &Tally| difference(&said, &heard.words);
     let mut series = vec![
+        rtf(
+            "real-time factor, processor time, same weights",
+            native.clone(),
+        ),
+        rtf("real-time factor, processor time, other models", others),
         Series::new(
-            "real-time factor, processor time".into(),
+            "word error rate".into(),
             "",
-            ours.ms / audio_ms,
-            of_peers(&|peer| peer.heard.ms / audio_ms),
+            errors(ours),
+            values(peers, |peer| errors(&peer.heard)),
             None,
         ),
         Series::new(
             "load".into(),
             "ms",
             load_ms,
-            of_peers(&|peer| peer.load_ms),
+            values(peers, |peer| peer.load_ms),
             None,
         ),
     ];
-    series.extend(differences(&ours, &peers));
-    series.extend(live(&mut *recognizer, &set.episodes)?);
-    if let Some(peak) = peak_resident_mib() {
-        let peak_of = |peer: &Peer| peer.peak_mib;
-        series.push(Series::new(
-            "peak memory".into(),
-            "MiB",
-            peak,
-            of_peers(&peak_of),
-            None,
-        ));
+    series.extend(native.first().map(|native| {
+        let name = format!("words that differ from {}", native.name);
+        let rate = difference(&native.heard.words, &ours.words);
+        Series::new(name, "", rate, BTreeMap::new(), None)
+    }));
+    series
+}
+
+/// A figure of each peer.
+fn values<'p>(
+    peers: impl IntoIterator<Item = &'p Peer>,
+    value: impl Fn(&Peer) -> f64,
+) -> BTreeMap<String, f64> {
+    let peers = peers.into_iter();
+    peers.map(|peer| (peer.name.clone(), value(peer))).collect()
+}
+
+/// Word error rate of some texts against others.
+fn difference(said: &[Vec<String>], heard: &[Vec<String>]) -> f64 {
+    let mut errors = WordErrors::default();
+    for (said, heard) in said.iter().zip(heard) {
+        errors += word_errors(said, heard);
     }
-    Ok(series)
+    errors.rate()
 }
 
 /// What a recognizer made of the turns.
@@ -107,20 +171,12 @@ impl Tally {
     }
 }
 
-/// The share of words that differ from those of the native library with the same
-/// weights.
-fn differences(ours: &Tally, peers: &[Peer]) -> Option<Series> {
-    let native = peers.iter().find(|peer| peer.name.starts_with(PEERS[0]))?;
-    let mut errors = WordErrors::default();
-    for (theirs, ours) in native.heard.words.iter().zip(&ours.words) {
-        errors += word_errors(theirs, ours);
-    }
-    let name = format!("words that differ from {}", native.name);
-    Some(Series::new(name, "", errors.rate(), BTreeMap::new(), None))
-}
-
 /// How soon words are shown while they are spoken, and how much that costs.
-fn live(recognizer: &mut dyn Recognizer, episodes: &[Episode]) -> Result<Vec<Series>> {
+fn live(
+    recognizer: &mut dyn Recognizer,
+    episodes: &[Episode],
+    bar: &ProgressBar,
+) -> Result<Vec<Series>> {
     let hearing = Hearing {
         partials: Some(LiveOptions::default()),
         place: None,
@@ -128,14 +184,13 @@ fn live(recognizer: &mut dyn Recognizer, episodes: &[Episode]) -> Result<Vec<Ser
     let (mut first, mut last, mut audio_ms) = (Vec::new(), Vec::new(), 0.0);
     let before = processor_ms()?;
     for episode in episodes {
-        let turns = episode.sessions.iter().flat_map(|session| &session.turns);
-        for turn in turns.take(TURNS) {
-            let Some(heard) = recognize(recognizer, &hearing, episode, turn)? else {
-                continue;
-            };
-            first.extend(heard.first_partial_ms);
-            last.push(heard.final_ms);
-            audio_ms += heard.audio_ms;
+        for turn in said(slice::from_ref(episode)).take(TURNS) {
+            if let Some(heard) = recognize(recognizer, &hearing, episode, turn)? {
+                first.extend(heard.first_partial_ms);
+                last.push(heard.final_ms);
+                audio_ms += heard.audio_ms;
+            }
+            bar.inc(1);
         }
     }
     let rtf = (processor_ms()? - before) / audio_ms;
@@ -144,6 +199,7 @@ fn live(recognizer: &mut dyn Recognizer, episodes: &[Episode]) -> Result<Vec<Ser
     Ok(vec![
         alone("real-time factor with partials, processor time", "", rtf),
         alone("first partial, p50", "ms", percentile(&first, 50.0)),
+        alone("first partial, p95", "ms", percentile(&first, 95.0)),
         alone(
             "final text after the end, p50",
             "ms",
