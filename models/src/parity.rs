@@ -107,6 +107,12 @@ pub fn check(pack: &Pack) -> Result<Report, ParityError> {
     })
 }
 
+/// The recordings among a pack's references: mono samples at 16 kHz, from -1 to 1.
+pub fn recordings(pack: &Pack) -> Result<Vec<Vec<f32>>, ParityError> {
+    let references = pack.read("parity.safetensors")?;
+    Cases::parse(pack, &references)?.map(|case| Ok(case.audio()?))
+}
+
 /// Checks a freshly built pack and writes its figure into the manifest, which
 /// makes it one that [`Pack::open`] accepts.
 pub fn seal(dir: &Path) -> Result<Report, ParityError> {

@@ -120,6 +120,26 @@ mod tests {
     }
 
     #[test]
+    fn a_steady_noise_becomes_the_background() {
+        let mut gated = Gated::new(Asked::default());
+        let mut state = 1_u32;
+        let mut noise = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            0.05 * ((state >> 8) as f32 / (1 << 23) as f32 - 1.0)
+        };
+        let mut asked = || {
+            let window: Vec<f32> = (0..WINDOW).map(|_| noise()).collect();
+            let before = gated.scorer.0.len();
+            gated.score(&window).unwrap();
+            gated.scorer.0.len() - before
+        };
+        // The floor is known after two seconds, the model asleep a second later.
+        let first: usize = (0..100).map(|_| asked()).sum();
+        let later: usize = (0..1000).map(|_| asked()).sum();
+        assert!(first > 60 && later == 0, "{first}, then {later}");
+    }
+
+    #[test]
     fn a_steady_voice_is_never_put_to_sleep() {
         assert_eq!(asked([0.5; 500]).len(), 500);
     }

@@ -73,8 +73,8 @@ pub fn soak(
     Ok(report)
 }
 
-/// The texts of the records that a sound leads to.
-fn play(hub: &Hub, session: &str, sound: &[f32]) -> Result<Vec<String>> {
+/// The texts of the records that a sound leads to in a session of its own.
+pub fn play(hub: &Hub, session: &str, sound: &[f32]) -> Result<Vec<String>> {
     let session = hub.store().begin_session(session, 0)?;
     let mut listener = Listener::new(hub, session, Placement::default())?;
     let mut texts = Vec::new();

@@ -26,14 +26,14 @@ impl<'a> Cases<'a> {
         })
     }
 
-    /// The figure of each case.
-    pub(super) fn map(
+    /// Something of each case.
+    pub(super) fn map<T>(
         &self,
-        figure: impl FnMut(Case) -> Result<f32, ParityError>,
-    ) -> Result<Vec<f32>, ParityError> {
+        of_case: impl FnMut(Case) -> Result<T, ParityError>,
+    ) -> Result<Vec<T>, ParityError> {
         (0..self.count)
             .map(|index| Case { cases: self, index })
-            .map(figure)
+            .map(of_case)
             .collect()
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use earwitness_models::manifest::Kind;
 use earwitness_models::pack::Pack;
-use safetensors::SafeTensors;
+use earwitness_models::parity;
 
 /// Opens a real pack; a test that needs one fails without it.
 pub fn pack(kind: Kind) -> Pack {
@@ -24,12 +24,5 @@ pub fn variant(kind: Kind, variant: Option<&str>) -> Pack {
 
 /// Recording `case` of a pack's references, from -1 to 1.
 pub fn recording(pack: &Pack, case: usize) -> Vec<f32> {
-    let bytes = pack.read("parity.safetensors").unwrap();
-    let tensors = SafeTensors::deserialize(&bytes).unwrap();
-    let audio = tensors.tensor(&format!("{case}.audio")).unwrap();
-    let (samples, _) = audio.data().as_chunks::<2>();
-    samples
-        .iter()
-        .map(|&sample| f32::from(i16::from_le_bytes(sample)) / 32_768.0)
-        .collect()
+    parity::recordings(pack).unwrap().swap_remove(case)
 }
