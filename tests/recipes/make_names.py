@@ -9,7 +9,6 @@ OUT = Path(__file__).parent.parent / "data/names"
 SENTENCES = {
     "carol": ("bm_george", "I gave the spare keys to Carol."),
     "thaxted": ("am_puck", "We are driving to Thaxted on Saturday."),
-    "anneke": ("bm_lewis", "Anneke wants to borrow the ladder."),
 }
 
 

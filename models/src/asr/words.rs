@@ -11,6 +11,9 @@ use std::ops::Range;
 use super::vocabulary::Vocabulary;
 use super::{Token, Word};
 
+/// Marks that a word may end in.
+const MARKS: [char; 4] = ['.', ',', '?', '!'];
+
 /// Puts tokens together; `spoken` says in which samples each was heard.
 pub(super) fn join(
     vocabulary: &Vocabulary,
@@ -52,7 +55,13 @@ fn mean(tokens: &[Token]) -> f32 {
 
 /// A word without quotation marks; apostrophes stay where they belong to it.
 fn unquoted(word: &str, is_first: bool) -> String {
-    let plain = word.replace(['"', '\u{201c}', '\u{201d}'], "");
+    let double = ['"', '\u{201c}', '\u{201d}'];
+    let one_mark = match word.rsplit_once(double) {
+        // The first mark ends what is quoted, the second is the sentence's.
+        Some((quoted, after)) if quoted.ends_with(MARKS) && after.starts_with(MARKS) => quoted,
+        _ => word,
+    };
+    let plain = one_mark.replace(double, "");
     let single = ['\'', '\u{2018}', '\u{2019}'];
     let opened = if is_first {
         plain.trim_start_matches(single)
@@ -60,7 +69,7 @@ fn unquoted(word: &str, is_first: bool) -> String {
         &plain
     };
     let closed = opened.trim_end_matches(single);
-    if closed.ends_with(['.', ',', '?', '!']) || closed.is_empty() {
+    if closed.ends_with(MARKS) || closed.is_empty() {
         closed.to_owned()
     } else {
         opened.to_owned()
@@ -101,5 +110,8 @@ mod tests {
         assert_eq!(unquoted("boys'", false), "boys'");
         assert_eq!(unquoted("'em", false), "'em");
         assert_eq!(unquoted("\"'", true), "");
+        assert_eq!(unquoted("short,\",", false), "short,");
+        assert_eq!(unquoted("so...\"", false), "so...");
+        assert_eq!(unquoted("\"so\",", false), "so,");
     }
 }

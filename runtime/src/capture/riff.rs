@@ -41,7 +41,7 @@ pub(super) fn open(file: File) -> Result<WavFile, RiffError> {
     if (&riff, &kind) != (b"RIFF", b"WAVE") {
         return Err(RiffError::NotWave);
     }
-    let mut format = None;
+    let mut format: Option<Vec<u8>> = None;
     loop {
         let [kind, length] = words(&mut file)?;
         let length = u32::from_le_bytes(length);
