@@ -256,7 +256,7 @@ mod tests {
 
     fn frames(seed: usize) -> Vec<f32> {
         (0..5)
-            .map(|at| (seed * 5 + at) as f32 * 0.77 % 6.0)
+            .map(|at| (seed * 5 + at) as f32 * 0.77 % 6.0 + 0.1)
             .collect()
     }
 
@@ -311,7 +311,7 @@ mod tests {
     fn a_beam_adds_up_what_greedy_decoding_misses() {
         // Blank is likeliest in each frame, but `a` somewhere in the two is more so.
         let mut scorer = Given(&[[0.55, 0.44, 0.01], [0.55, 0.44, 0.01]]);
-        assert_eq!(found(&[0.0, 1.0], 1, &mut scorer), []);
+        assert!(found(&[0.0, 1.0], 1, &mut scorer).is_empty());
         assert_eq!(found(&[0.0, 1.0], 4, &mut scorer), [1]);
     }
 
@@ -329,6 +329,6 @@ mod tests {
 
     #[test]
     fn without_frames_nothing_was_said() {
-        assert_eq!(found(&[], 4, &mut Made::<true>), []);
+        assert!(found(&[], 4, &mut Made::<true>).is_empty());
     }
 }
