@@ -9,6 +9,7 @@ use crate::open::new_database;
 use crate::schema::{
     APART, DATA_KEYS, ENROLMENTS, MERGES, META, RECLAIM, RECORDS, SESSIONS, SPEAKERS,
 };
+use crate::removal::{reclaim_keys, to_reclaim};
 use crate::store::{Access, Store};
 use crate::transaction::{Snapshot, Tables};
 use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
@@ -24,9 +25,7 @@ impl Store {
     /// Does what a forget could not finish: no room, or the power went.
     pub(crate) fn finish_reclaiming(&self) {
         let _writing = self.begin_writing();
-        let pending =
-            self.read_committed(|snapshot| Ok(snapshot.table(META)?.get(RECLAIM)?.is_some()));
-        if matches!(pending, Ok(true)) {
+        if matches!(self.read_committed(to_reclaim), Ok(Some(_))) {
             // Without success the mark stays, and the next opening tries again.
             let _ = self.erase_removed();
         }
@@ -36,7 +35,16 @@ impl Store {
     /// The caller holds `writer`.
     pub(crate) fn erase_removed(&self) -> Result<(), StorageError> {
         self.medium.discard_backups()?;
-        self.rewrite()
+        let late = self.read_committed(to_reclaim)?;
+        if late.is_some_and(|owners| !owners.is_empty()) {
+            self.write(reclaim_keys)?;
+        }
+        let rewritten = self.rewrite();
+        if rewritten.is_err() && self.shrink(true) {
+            // What was cut off the file may be room enough.
+            return self.rewrite();
+        }
+        rewritten
     }
 
     /// The caller holds `writer`.
