@@ -80,15 +80,15 @@ fn put_row(medium: &MemoryMedium, table: u8, key: u8, row: &[u8]) {
     }
 }
 
-fn put(
-    transaction: &WriteTransaction,
-    table: u8,
-    key: u8,
-    row: &[u8],
-) -> Result<(), redb::Error> {
+fn put(transaction: &WriteTransaction, table: u8, key: u8, row: &[u8]) -> Result<(), redb::Error> {
     const NUMBERED: [&str; 5] = ["sessions", "speakers", "enrolments", "merges", "data-keys"];
     const NAMED: [&str; 6] = [
-        "counters", "layout", "voiceprint-model", "schema", "reclaim", "proof",
+        "counters",
+        "layout",
+        "voiceprint-model",
+        "schema",
+        "reclaim",
+        "proof",
     ];
     let which = usize::from(table);
     match which % 13 {

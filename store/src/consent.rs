@@ -88,9 +88,8 @@ impl Store {
         });
         let result = match result {
             Err(StorageError::Failed(_)) => {
-                let select = |snapshot: &Snapshot| {
-                    select_over(snapshot, self.retention, now_unix_ms)
-                };
+                let select =
+                    |snapshot: &Snapshot| select_over(snapshot, self.retention, now_unix_ms);
                 self.forget_in_parts(self.read_committed(select)?)
             }
             result => result,

@@ -76,6 +76,8 @@ impl Store {
     /// The caller holds `writer`.
     pub(crate) fn finish_forgetting(&self, removal: &Removal) -> Forgotten {
         self.change_keys(|keys| keys.remove(&removal.records));
+        // Before the attempt to reclaim takes all the room, and after.
+        self.keep_reserve();
         let reclaimed = removal.is_empty() || self.erase_removed().is_ok();
         self.keep_reserve();
         Forgotten {

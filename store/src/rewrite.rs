@@ -6,10 +6,10 @@
 
 use crate::error::StorageError;
 use crate::open::new_database;
+use crate::removal::{reclaim_keys, to_reclaim};
 use crate::schema::{
     APART, DATA_KEYS, ENROLMENTS, MERGES, META, RECLAIM, RECORDS, SESSIONS, SPEAKERS,
 };
-use crate::removal::{reclaim_keys, to_reclaim};
 use crate::store::{Access, Store};
 use crate::transaction::{Snapshot, Tables};
 use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
@@ -35,16 +35,25 @@ impl Store {
     /// The caller holds `writer`.
     pub(crate) fn erase_removed(&self) -> Result<(), StorageError> {
         self.medium.discard_backups()?;
+        let first = self.reclaim_and_rewrite();
+        // What is cut off the file may be room enough.
+        if first.is_ok() || !self.shrink(true) {
+            return first;
+        }
+        let second = self.reclaim_and_rewrite();
+        if second.is_err() {
+            // Nor does it keep the room that the attempt has taken.
+            self.shrink(true);
+        }
+        second
+    }
+
+    fn reclaim_and_rewrite(&self) -> Result<(), StorageError> {
         let late = self.read_committed(to_reclaim)?;
         if late.is_some_and(|owners| !owners.is_empty()) {
             self.write(reclaim_keys)?;
         }
-        let rewritten = self.rewrite();
-        if rewritten.is_err() && self.shrink(true) {
-            // What was cut off the file may be room enough.
-            return self.rewrite();
-        }
-        rewritten
+        self.rewrite()
     }
 
     /// The caller holds `writer`.

@@ -111,8 +111,7 @@ fn fuzz(name: &str, seconds: u64, seed: u32) -> Result<u64> {
     let learned = folder("corpus").join(name);
     let faults = folder("artifacts").join(name);
     for folder in [&learned, &faults] {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
     let mut command = cargo_fuzz("run", name);
     command

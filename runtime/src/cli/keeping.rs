@@ -44,8 +44,13 @@ pub(super) struct Keeping {
     max_memory: u64,
     /// Days for which a daemon keeps what was said by people who have no name here
     /// and were not asked; or `forever`
-    #[arg(long, global = true, env = "EARWITNESS_KEEP_UNASKED", value_name = "DAYS",
-          default_value = "30")]
+    #[arg(
+        long,
+        global = true,
+        env = "EARWITNESS_KEEP_UNASKED",
+        value_name = "DAYS",
+        default_value = "30"
+    )]
     keep_unasked: Kept,
 }
 

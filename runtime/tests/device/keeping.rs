@@ -203,7 +203,10 @@ fn a_daemon_forgets_guests_after_a_day_and_people_without_a_name_after_thirty() 
     kept_by(&[], &of_ada);
     for wrong in ["0", "-1", "often"] {
         let flag = format!("--keep-unasked={wrong}");
-        assert_eq!(device.run(&["memory", "list", &flag]).status.code(), Some(2));
+        assert_eq!(
+            device.run(&["memory", "list", &flag]).status.code(),
+            Some(2)
+        );
     }
 }
 
