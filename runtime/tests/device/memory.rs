@@ -23,7 +23,7 @@ const INGEST: [&str; 6] = [
     "2026-03-02T18:00:00Z",
 ];
 
-fn ingest(device: &Device, extra: &[&str], recording: &str) -> Vec<earwitness_api::types::Record> {
+fn ingest(device: &Device, extra: &[&str], recording: &str) -> Vec<Record> {
     let args = [&INGEST[..], extra, &[recording]].concat();
     records(&device.works(&args))
 }
