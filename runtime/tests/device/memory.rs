@@ -92,7 +92,7 @@ fn a_daemon_that_is_killed_again_and_again_keeps_every_turn_it_acknowledged() {
     let silence = device.recording("silence.wav", &[0.0; 16_000]);
     let mut kept = Vec::new();
     for round in 1..=6 {
-        let daemon = device.daemon(&["--wav", &silence]);
+        let daemon = device.daemon(&["--keep-unasked", "forever", "--wav", &silence]);
         let (sender, acknowledged) = mpsc::channel();
         std::thread::scope(|threads| {
             threads.spawn(|| write_on(&device, round, &sender));
