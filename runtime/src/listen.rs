@@ -1,6 +1,8 @@
 //! The way in: samples to segments to turns to acknowledged records.
 //!
-//! While a segment grows its words are shown, where that is asked for.
+//! While a segment grows its words are shown, where that is asked for. Words of
+//! somebody who refused to be recorded go nowhere: once there is such a person,
+//! none are shown before it is known who speaks.
 //!
 //! Streaming equals batch: the records depend on the samples and on nothing
 //! else. A segment without words (a cough, a slammed door) makes no record and
@@ -191,7 +193,9 @@ impl<'h> Listener<'h> {
         };
         let (hub, started) = (self.hub, Instant::now());
         let transcribe = |known: &[u32], samples: &[f32]| hub.transcribe_after(known, samples);
-        if let Some(Shown { stable, tentative }) = live.look(growing.samples, transcribe)? {
+        if let Some(Shown { stable, tentative }) = live.look(growing.samples, transcribe)?
+            && !hub.somebody_refused()?
+        {
             tell(Told::Partial(&Partial {
                 session: self.session.id,
                 start_ms: self.offset_ms + samples_to_ms(growing.start),
@@ -229,24 +233,40 @@ impl<'h> Listener<'h> {
         self.known.check_all_found(&self.session.name)?;
         let (voiceprint, words) = self.understand(segment, &begins)?;
         let transcript = self.transcript(segment, words);
+        let by = By::Voice(attribute::Turn {
+            voiceprint: &voiceprint,
+            quality: Quality::of(&segment.samples, segment.speech_ms),
+            neighbour: self.floor.neighbour(start_ms),
+        });
+        let is_wordless = transcript.text.is_empty();
+        if !is_wordless && self.hub.is_refused(by)? {
+            self.leave_out(&transcript);
+            return Ok(());
+        }
         tell(Told::Transcript(&transcript));
-        if transcript.text.is_empty() {
+        if is_wordless {
             self.account.wordless += 1;
             return Ok(());
         }
-        match self.remember(segment, &voiceprint, &transcript) {
+        match self.remember(segment, by, &transcript) {
             Ok(record) => {
                 self.account.records += 1;
                 tell(Told::Record(&record));
                 Ok(())
             }
+            // They refused in this very moment.
             Err(HubError::Append(AppendError::NoConsent(_))) => {
-                self.floor.pass(None, transcript.end_ms);
-                self.account.refused += 1;
+                self.leave_out(&transcript);
                 Ok(())
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Drops what somebody said who refused to be recorded.
+    fn leave_out(&mut self, said: &Transcript) {
+        self.floor.pass(None, said.end_ms);
+        self.account.refused += 1;
     }
 
     fn transcript(&self, segment: &Segment, words: asr::Transcript) -> Transcript {
@@ -274,7 +294,7 @@ impl<'h> Listener<'h> {
     fn remember(
         &mut self,
         segment: &Segment,
-        voiceprint: &[f32],
+        by: By<'_>,
         said: &Transcript,
     ) -> Result<Record, HubError> {
         let audio = duration(segment.samples.len());
@@ -288,11 +308,7 @@ impl<'h> Listener<'h> {
             end_ms: said.end_ms,
             text: &said.text,
             semantic: &semantic,
-            by: By::Voice(attribute::Turn {
-                voiceprint,
-                quality: Quality::of(&segment.samples, segment.speech_ms),
-                neighbour: self.floor.neighbour(said.start_ms),
-            }),
+            by,
         };
         let record = self.hub.remember(&mut self.session, &turn)?;
         self.floor.pass(record.speaker.speaker, record.end_ms);

@@ -1,6 +1,6 @@
 //! From a turn to a record: attributed, keyed, and made durable.
 
-use earwitness_api::types::{Record, Session, SpeakerId};
+use earwitness_api::types::{Consent, Record, Session, SpeakerId};
 use earwitness_store::{AppendError, Block, Key, NewRecord, Speaking, StorageError, Voice};
 
 use crate::{
@@ -71,6 +71,22 @@ impl Hub {
                 outcome => return Ok(outcome?),
             }
         }
+    }
+
+    /// Whether whoever spoke refused to be recorded.
+    pub(crate) fn is_refused(&self, by: By<'_>) -> Result<bool, StorageError> {
+        let Speaking::Known { id, .. } = self.speaking(by)? else {
+            return Ok(false);
+        };
+        let voices = self.store.voices()?;
+        let theirs = voices.iter().find(|voice| voice.speaker == id);
+        Ok(theirs.is_some_and(|voice| voice.consent == Consent::Refused))
+    }
+
+    /// Whether anybody refused to be recorded.
+    pub(crate) fn somebody_refused(&self) -> Result<bool, StorageError> {
+        let voices = self.store.voices()?;
+        Ok(voices.iter().any(|voice| voice.consent == Consent::Refused))
     }
 
     fn speaking(&self, by: By<'_>) -> Result<Speaking, StorageError> {

@@ -4,11 +4,13 @@
 
 use crate::common::MemoryMedium;
 use earwitness_api::types::RecordFilter;
-use earwitness_store::Store;
-use redb::{Builder, TableDefinition};
+use earwitness_store::{MasterKey, Options, Store};
+use redb::{Builder, TableDefinition, WriteTransaction};
 
 /// A store in plain, into which rows are put.
 const BASE: &[u8] = include_bytes!("../tests/golden/v2.redb");
+/// The same, sealed.
+const BASE_SEALED: &[u8] = include_bytes!("../tests/golden/v2-sealed.redb");
 
 /// A file of any bytes.
 pub fn open(bytes: &[u8]) {
@@ -35,13 +37,27 @@ pub fn import(mut bytes: &[u8]) {
 /// A row of any bytes in any table: the first byte chooses the table, the second
 /// the key.
 pub fn row(bytes: &[u8]) {
+    look_with_row(BASE, Options::default(), bytes);
+}
+
+/// The same in a sealed store.
+pub fn sealed(bytes: &[u8]) {
+    let key = Some(MasterKey::new([7; 32]));
+    let options = Options {
+        key,
+        ..Options::default()
+    };
+    look_with_row(BASE_SEALED, options, bytes);
+}
+
+fn look_with_row(base: &[u8], options: Options, bytes: &[u8]) {
     let [table, key, row @ ..] = bytes else {
         return;
     };
     let medium = MemoryMedium::default();
-    medium.set_content(BASE.to_vec());
+    medium.set_content(base.to_vec());
     put_row(&medium, *table, *key, row);
-    if let Ok(store) = Store::open_on(medium) {
+    if let Ok(store) = Store::open_on_with(medium, options) {
         look(&store);
         let session = store.begin_session("after", 0);
         if let Ok(session) = session {
@@ -53,38 +69,50 @@ pub fn row(bytes: &[u8]) {
 }
 
 fn put_row(medium: &MemoryMedium, table: u8, key: u8, row: &[u8]) {
-    const NUMBERED: [&str; 4] = ["sessions", "speakers", "enrolments", "merges"];
-    const NAMED: [&str; 4] = ["counters", "layout", "voiceprint-model", "schema"];
     let Ok(database) = Builder::new().create_with_backend(medium.raw()) else {
         return;
     };
     let Ok(transaction) = database.begin_write() else {
         return;
     };
-    let which = usize::from(table);
-    let put = || -> Result<(), redb::Error> {
-        match which % 9 {
-            0 => {
-                let table: TableDefinition<u64, &[u8]> = TableDefinition::new("records");
-                transaction.open_table(table)?.insert(u64::from(key), row)?;
-            }
-            numbered @ 1..=4 => {
-                let table: TableDefinition<u32, &[u8]> =
-                    TableDefinition::new(NUMBERED[numbered - 1]);
-                transaction.open_table(table)?.insert(u32::from(key), row)?;
-            }
-            named => {
-                let table: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
-                transaction
-                    .open_table(table)?
-                    .insert(NAMED[named - 5], row)?;
-            }
-        }
-        Ok(())
-    };
-    if put().is_ok() {
+    if put(&transaction, table, key, row).is_ok() {
         let _ = transaction.commit();
     }
+}
+
+fn put(transaction: &WriteTransaction, table: u8, key: u8, row: &[u8]) -> Result<(), redb::Error> {
+    const NUMBERED: [&str; 5] = ["sessions", "speakers", "enrolments", "merges", "data-keys"];
+    const NAMED: [&str; 6] = [
+        "counters",
+        "layout",
+        "voiceprint-model",
+        "schema",
+        "reclaim",
+        "proof",
+    ];
+    let which = usize::from(table);
+    match which % 13 {
+        0 => {
+            let table: TableDefinition<u64, &[u8]> = TableDefinition::new("records");
+            transaction.open_table(table)?.insert(u64::from(key), row)?;
+        }
+        numbered @ 1..=5 => {
+            let table: TableDefinition<u32, &[u8]> = TableDefinition::new(NUMBERED[numbered - 1]);
+            transaction.open_table(table)?.insert(u32::from(key), row)?;
+        }
+        named @ 6..=11 => {
+            let table: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
+            transaction
+                .open_table(table)?
+                .insert(NAMED[named - 6], row)?;
+        }
+        _ => {
+            let table: TableDefinition<(u32, u32), ()> = TableDefinition::new("apart");
+            let pair = (u32::from(key), row.len() as u32);
+            transaction.open_table(table)?.insert(pair, ())?;
+        }
+    }
+    Ok(())
 }
 
 fn empty() -> Store {

@@ -15,6 +15,7 @@ use crate::turn::{Said, Turn, put_turn};
 use crate::voiceprint::{VoiceprintError, check_dim, check_finite};
 use earwitness_api::types::{Attachment, Attribution, Record, RecordId, SessionId, SpeakerId};
 use redb::{ReadableTable, Table};
+use std::sync::atomic::Ordering;
 
 /// The longest text of a record, in bytes of UTF-8.
 pub const MAX_TEXT_BYTES: usize = 4096;
@@ -167,16 +168,19 @@ impl Store {
         work: impl FnOnce(&Change<'_>) -> Result<T, AppendError>,
     ) -> Result<T, AppendError> {
         self.check_on()?;
-        let crowded = self.is_crowded();
+        // What was evicted already is cut off the file before more has to go.
+        let due = self.shrink_due.load(Ordering::Relaxed);
+        let crowded = !due && self.is_crowded();
         let (removal, written) = self.write(|change| {
             let written = work(change)?;
             Ok::<_, AppendError>((self.make_room(change, crowded)?, written))
         })?;
         self.change_keys(|keys| keys.remove(&removal.records));
-        if crowded {
+        if due || crowded {
             // The turns are durable whether or not the file can be made smaller
             // now; the next append tries again.
-            let _ = self.shrink();
+            let shrunk = self.shrink(self.is_overcrowded());
+            self.shrink_due.store(!shrunk, Ordering::Relaxed);
         }
         Ok(written)
     }

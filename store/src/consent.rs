@@ -6,23 +6,26 @@ use crate::identity::{Aliases, Identities, describe};
 use crate::removal::Removal;
 use crate::schema::{SPEAKERS, SpeakerRow, put_speaker, row};
 use crate::store::Store;
-use crate::transaction::Change;
-use earwitness_api::types::{Consent, Forgotten, Identity, Record, SpeakerId};
+use crate::transaction::{Change, Snapshot, Tables};
+use earwitness_api::types::{Consent, Forgotten, Identity, SpeakerId};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long records are kept, by the consent of who spoke.
+/// How long records are kept, by the consent of who spoke. What was said by people
+/// who agreed is kept without end, and so is that of people who were named or lent
+/// their voice, although nobody wrote down what they agreed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Of nobody known, and of who was not asked; `None` is without end.
+    /// Of nobody known, and of voices without a name whose person was not asked;
+    /// `None` is without end.
     pub unknown: Option<Duration>,
     /// Of guests.
     pub guest: Option<Duration>,
 }
 
 impl Default for Retention {
-    /// Thirty days of who was not asked, one day of guests.
+    /// Thirty days of unknown people, one day of guests.
     fn default() -> Self {
         let days = |days: u64| Some(Duration::from_secs(days * 24 * 60 * 60));
         Self {
@@ -33,8 +36,10 @@ impl Default for Retention {
 }
 
 impl Retention {
-    fn of(&self, consent: Consent) -> Option<Duration> {
-        match consent {
+    /// How long the records of a person are kept.
+    fn of(&self, person: &Identity) -> Option<Duration> {
+        match person.consent {
+            Consent::Unknown if person.speaker.name.is_some() || person.enrolled => None,
             Consent::Unknown => self.unknown,
             Consent::Guest => self.guest,
             Consent::Given => None,
@@ -76,7 +81,19 @@ impl Store {
     /// since the Unix epoch.
     pub fn expire(&self, now_unix_ms: i64) -> Result<Forgotten, StorageError> {
         let _writing = self.begin_writing();
-        let result = self.write(|change| expire(change, self.retention, now_unix_ms));
+        let result = self.write(|change| {
+            let removal = select_over(change, self.retention, now_unix_ms)?;
+            removal.forget(change)?;
+            Ok(removal)
+        });
+        let result = match result {
+            Err(StorageError::Failed(_)) => {
+                let select =
+                    |snapshot: &Snapshot| select_over(snapshot, self.retention, now_unix_ms);
+                self.forget_in_parts(self.read_committed(select)?)
+            }
+            result => result,
+        };
         self.vault.forget();
         Ok(self.finish_forgetting(&result?))
     }
@@ -124,28 +141,24 @@ fn write_down(
     Ok(removal)
 }
 
-fn expire(
-    change: &Change<'_>,
+/// What is older than its retention.
+fn select_over(
+    tables: &impl Tables,
     retention: Retention,
     now_unix_ms: i64,
 ) -> Result<Removal, StorageError> {
-    let voices = Identities::read(change)?.voices();
-    let consents: BTreeMap<SpeakerId, Consent> = voices
-        .into_iter()
-        .map(|(_, row)| (row.speaker.id, row.consent))
+    let kept: BTreeMap<SpeakerId, Option<Duration>> = Identities::read(tables)?
+        .describe()
+        .map(|person| (person.speaker.id, retention.of(&person)))
         .collect();
-    let is_over = |record: &Record| {
-        let speaker = record.speaker.speaker;
-        let consent = speaker.and_then(|id| consents.get(&id).copied());
-        let kept = retention.of(consent.unwrap_or_default());
-        kept.is_some_and(|kept| {
+    Removal::of_records(tables, |record, aliases| {
+        let speaker = record.speaker.speaker.map(|id| aliases.root(id));
+        let kept = speaker.and_then(|id| kept.get(&id).copied());
+        kept.unwrap_or(retention.unknown).is_some_and(|kept| {
             let kept = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
             record.unix_ms < now_unix_ms.saturating_sub(kept)
         })
-    };
-    let removal = Removal::of_records(change, |record, _| is_over(record))?;
-    removal.forget(change)?;
-    Ok(removal)
+    })
 }
 
 /// Whether nothing may be written of what a voice says.

@@ -5,7 +5,7 @@ use crate::error::StorageError;
 use crate::removal::Removal;
 use crate::schema::{RECORDS, Row, SESSIONS, SPEAKERS};
 use crate::store::Store;
-use crate::transaction::Change;
+use crate::transaction::{Change, Tables};
 use earwitness_api::types::{Forgotten, RecordId, Selection, SessionId, SpeakerId};
 use redb::{ReadableTable, TableDefinition};
 
@@ -37,49 +37,98 @@ impl Store {
     ///   record. Others stay, with their centroids, until they are forgotten
     ///   themselves.
     ///
-    /// It has happened, durably and as a whole, when this returns `Ok`.
+    /// It has happened, durably and as a whole, when this returns `Ok`. On a full
+    /// medium it takes room that was set aside for it.
     pub fn forget(&self, selection: Selection) -> Result<Forgotten, ForgetError> {
         let _writing = self.begin_writing();
-        let removal = self.write(|change| forget(change, selection));
+        let removal = match self.write(|change| forget(change, selection)) {
+            Err(ForgetError::Storage(StorageError::Failed(_))) => {
+                let whole = self.read_committed(|snapshot| Ok(select(snapshot, selection)))??;
+                self.forget_in_parts(whole).map_err(ForgetError::from)
+            }
+            result => result,
+        };
         self.vault.forget();
         Ok(self.finish_forgetting(&removal?))
+    }
+
+    /// What the medium did not take as one transaction, since it is full: gives the
+    /// reserve back and removes a few records after the others, so that what one
+    /// transaction frees is room for the next, and in the end what hangs on them. If
+    /// the power goes in between, the rest is still there, and nobody was told
+    /// otherwise. The caller holds `writer`.
+    pub(crate) fn forget_in_parts(&self, whole: Removal) -> Result<Removal, StorageError> {
+        self.medium
+            .release_reserve()
+            .map_err(redb::StorageError::from)?;
+        let records: Vec<u64> = whole.records.iter().copied().collect();
+        for part in records.chunks(PART) {
+            self.write(|change| {
+                let part = Removal::of_records(change, |record, _| part.contains(&record.id.0))?;
+                part.forget_in_little_room(change)
+            })?;
+        }
+        self.write(|change| whole.forget_in_little_room(change))?;
+        Ok(whole)
     }
 
     /// After the transaction: lets go of keys in memory and of bytes in the file.
     /// The caller holds `writer`.
     pub(crate) fn finish_forgetting(&self, removal: &Removal) -> Forgotten {
         self.change_keys(|keys| keys.remove(&removal.records));
+        // Before the attempt to reclaim takes all the room, and after.
+        self.keep_reserve();
+        let reclaimed = removal.is_empty() || self.erase_removed().is_ok();
+        self.keep_reserve();
         Forgotten {
             records: removal.records.len() as u64,
             voiceprints: removal.speakers.len() as u64,
-            reclaimed: removal.is_empty() || self.erase_removed().is_ok(),
+            reclaimed,
         }
+    }
+
+    /// Sets room aside for forgetting on a full medium.
+    pub(crate) fn keep_reserve(&self) {
+        // Where it cannot be set aside, the next session and the next forget try
+        // again.
+        let _ = self.medium.keep_reserve(RESERVE_BYTES);
     }
 }
 
+/// Room that is set aside for forgetting on a full medium: what a transaction
+/// writes that removes [`PART`] records of as many voices, each in pages of its own,
+/// with some to spare.
+const RESERVE_BYTES: u64 = 1024 * 1024;
+/// Records that go at a time where there is hardly any room.
+const PART: usize = 64;
+
 fn forget(change: &Change<'_>, selection: Selection) -> Result<Removal, ForgetError> {
-    check_exists(change, selection)?;
-    let removal = match selection {
-        Selection::Record(id) => Removal::of_records(change, |record, _| record.id == id),
-        Selection::Session(id) => Removal::of_session(change, id),
-        Selection::Speaker(id) => Removal::of_speaker(change, id),
-        Selection::TimeRange { from, to } => {
-            Removal::of_records(change, |record, _| (from..to).contains(&record.unix_ms))
-        }
-    }?;
+    let removal = select(change, selection)?;
     removal.forget(change)?;
     Ok(removal)
 }
 
-fn check_exists(change: &Change<'_>, selection: Selection) -> Result<(), ForgetError> {
+fn select(tables: &impl Tables, selection: Selection) -> Result<Removal, ForgetError> {
+    check_exists(tables, selection)?;
+    Ok(match selection {
+        Selection::Record(id) => Removal::of_records(tables, |record, _| record.id == id),
+        Selection::Session(id) => Removal::of_session(tables, id),
+        Selection::Speaker(id) => Removal::of_speaker(tables, id),
+        Selection::TimeRange { from, to } => {
+            Removal::of_records(tables, |record, _| (from..to).contains(&record.unix_ms))
+        }
+    }?)
+}
+
+fn check_exists(tables: &impl Tables, selection: Selection) -> Result<(), ForgetError> {
     match selection {
-        Selection::Record(id) if !contains(change, RECORDS, id.0)? => {
+        Selection::Record(id) if !contains(tables, RECORDS, id.0)? => {
             Err(ForgetError::NoSuchRecord(id))
         }
-        Selection::Session(id) if !contains(change, SESSIONS, id.0)? => {
+        Selection::Session(id) if !contains(tables, SESSIONS, id.0)? => {
             Err(ForgetError::NoSuchSession(id))
         }
-        Selection::Speaker(id) if !contains(change, SPEAKERS, id.0)? => {
+        Selection::Speaker(id) if !contains(tables, SPEAKERS, id.0)? => {
             Err(ForgetError::NoSuchSpeaker(id))
         }
         _ => Ok(()),
@@ -87,12 +136,12 @@ fn check_exists(change: &Change<'_>, selection: Selection) -> Result<(), ForgetE
 }
 
 fn contains<K>(
-    change: &Change<'_>,
+    tables: &impl Tables,
     table: TableDefinition<'_, K, Row>,
     key: K,
 ) -> Result<bool, StorageError>
 where
     K: redb::Key + for<'k> redb::Value<SelfType<'k> = K> + 'static,
 {
-    Ok(change.open(table)?.get(key)?.is_some())
+    Ok(tables.table(table)?.get(key)?.is_some())
 }

@@ -99,6 +99,13 @@ impl Identities {
         voices
     }
 
+    /// What each person agreed to, by the voice that stands for them.
+    pub fn consents(&self) -> BTreeMap<SpeakerId, Consent> {
+        let each = self.iter();
+        each.map(|(root, rows)| (root, consent(root, rows)))
+            .collect()
+    }
+
     /// The voice that stands for each, and all its voices.
     pub fn iter(&self) -> impl Iterator<Item = (SpeakerId, &[SpeakerRow])> {
         let groups = self.members.iter();

@@ -60,6 +60,10 @@ const RECENT: usize = 1024;
 /// What part of the records makes room at a time, so that not every append has to.
 const EVICTED_PART: u64 = 64;
 
+/// The same where the file takes too much of its medium. What goes leaves as large
+/// a part of the file to be filled from its end, so one append moves no more.
+const CROWDED_PART: u64 = 16;
+
 impl Limits {
     /// Records for which there is room on all accounts but the disk's.
     fn room(&self, layout: Option<KeyLayout>) -> u64 {
@@ -112,7 +116,7 @@ impl Store {
         let room = self.limits.room(layout(change)?);
         let there = change.open(RECORDS)?.len()?;
         let surplus = match crowded {
-            true => there / EVICTED_PART * 4 + 1,
+            true => there / CROWDED_PART + 1,
             false if there > room => there - room + room / EVICTED_PART,
             false => return Ok(Removal::default()),
         };
@@ -133,14 +137,27 @@ impl Store {
         size.is_ok_and(|size| size > self.limits.disk_bytes)
     }
 
+    /// Whether the file takes so much that an append has to wait for readers.
+    pub(crate) fn is_overcrowded(&self) -> bool {
+        let most = self.limits.disk_bytes;
+        let most = most.saturating_add(most / CROWDED_PART);
+        self.medium.size().is_ok_and(|size| size > most)
+    }
+
     /// Moves what is at the end of the file into gaps further ahead and cuts the
-    /// file off. Readers and writers wait, for at most the time to move the file.
-    /// The caller holds `writer`.
-    pub(crate) fn shrink(&self) -> Result<(), StorageError> {
-        if let Access::Full(database) = &mut *self.access_mut() {
-            database.compact()?;
+    /// file off; says whether it could. Readers and writers wait meanwhile. Where
+    /// somebody is reading, it does nothing unless it `waits` for them to end. The
+    /// caller holds `writer`.
+    pub(crate) fn shrink(&self, waits: bool) -> bool {
+        let mut access = match self.database.try_write() {
+            Ok(access) => access,
+            Err(_) if waits => self.access_mut(),
+            Err(_) => return false,
+        };
+        match &mut *access {
+            Access::Full(database) => database.compact().is_ok(),
+            Access::ReadOnly(..) | Access::None(_) => false,
         }
-        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::schema::SCHEMA;
 use redb::{StorageBackend, backends::FileBackend};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// What a [`Store`](crate::Store) needs of the place its bytes lie in.
@@ -39,6 +39,13 @@ pub trait Medium: Send + Sync + 'static {
     /// Removes the replacement, where there is one.
     fn discard_replacement(&self) -> io::Result<()>;
 
+    /// Sets so many bytes of room aside, or as many as there are, unless they are
+    /// already.
+    fn keep_reserve(&self, bytes: u64) -> io::Result<()>;
+
+    /// Gives the room back that was set aside.
+    fn release_reserve(&self) -> io::Result<()>;
+
     /// Keeps the store as it is now beside what will take its place, as the
     /// backup of that format version.
     fn back_up(&self, version: u32) -> io::Result<()>;
@@ -55,13 +62,14 @@ pub struct Hold {
 }
 
 /// A store in a file. Its replacement is the file of the same name with
-/// `.rewrite` added, and the backup of version N the one with `.vN`; all are
-/// readable by their owner alone.
+/// `.rewrite` added, its reserve the one with `.reserve`, and the backup of version
+/// N the one with `.vN`; all are readable by their owner alone.
 #[derive(Debug)]
 pub struct FileMedium {
     path: PathBuf,
     directory: PathBuf,
     replacement: PathBuf,
+    reserve: PathBuf,
 }
 
 impl FileMedium {
@@ -74,20 +82,32 @@ impl FileMedium {
             result => result?,
         };
         let directory = path.parent().unwrap_or(&path).to_path_buf();
-        let mut replacement = OsString::from(&path);
-        replacement.push(".rewrite");
         Ok(Self {
-            path,
             directory,
-            replacement: replacement.into(),
+            replacement: beside(&path, ".rewrite"),
+            reserve: beside(&path, ".reserve"),
+            path,
         })
     }
 
     fn backup(&self, version: u32) -> PathBuf {
-        let mut backup = OsString::from(&self.path);
-        backup.push(format!(".v{version}"));
-        backup.into()
+        beside(&self.path, &format!(".v{version}"))
     }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+/// A new file for its owner's eyes only.
+fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 impl Medium for FileMedium {
@@ -133,11 +153,7 @@ impl Medium for FileMedium {
 
     fn create_replacement(&self) -> io::Result<Box<dyn StorageBackend>> {
         self.discard_replacement()?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        backend(options.open(&self.replacement)?)
+        backend(create_private(&self.replacement)?)
     }
 
     fn install_replacement(&self) -> io::Result<()> {
@@ -147,6 +163,23 @@ impl Medium for FileMedium {
 
     fn discard_replacement(&self) -> io::Result<()> {
         remove(&self.replacement)
+    }
+
+    fn keep_reserve(&self, bytes: u64) -> io::Result<()> {
+        if fs::metadata(&self.reserve).is_ok_and(|reserve| reserve.len() == bytes) {
+            return Ok(());
+        }
+        remove(&self.reserve)?;
+        let mut file = create_private(&self.reserve)?;
+        // Written, since a file system gives no room to what is not.
+        match io::copy(&mut io::repeat(0).take(bytes), &mut file) {
+            Err(error) if error.kind() != io::ErrorKind::StorageFull => Err(error),
+            _ => file.sync_all(),
+        }
+    }
+
+    fn release_reserve(&self) -> io::Result<()> {
+        remove(&self.reserve)
     }
 
     fn back_up(&self, version: u32) -> io::Result<()> {

@@ -21,6 +21,7 @@ use crate::store::{Access, Store};
 use crate::transaction::{Change, Snapshot};
 use crate::turn::{KeyBytes, each_turn};
 use crate::vault::{MasterKey, Vault};
+use crate::voices::VoiceCache;
 use earwitness_api::types::RecordId;
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, WriteTransaction};
 use std::io;
@@ -141,6 +142,8 @@ impl Store {
             off: AtomicBool::new(false),
             vault,
             recent: Mutex::default(),
+            shrink_due: AtomicBool::new(false),
+            voices: VoiceCache::default(),
         };
         store.finish_reclaiming();
         Ok(store)

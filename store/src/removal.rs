@@ -4,12 +4,13 @@
 use crate::error::StorageError;
 use crate::identity::{Aliases, Identities};
 use crate::schema::{
-    APART, ENROLMENTS, MERGES, META, RECLAIM, RECORDS, SESSIONS, SPEAKERS, SpeakerRow, put_speaker,
-    rows, settle_record_id,
+    APART, ENROLMENTS, MERGES, META, RECLAIM, RECORDS, SESSIONS, SPEAKERS, SpeakerRow, meta,
+    put_meta, put_speaker, rows, settle_record_id,
 };
-use crate::transaction::{Change, NOBODY};
+use crate::transaction::{Change, NOBODY, Tables};
 use crate::turn::{each_said, find_turn, owner, put_turn};
-use earwitness_api::types::{Attribution, Record, RecordId, SessionId, SpeakerId};
+use earwitness_api::types::{Attribution, Record, RecordId, SessionId, Speaker, SpeakerId};
+use redb::ReadableTable;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one transaction removes, and what it leaves.
@@ -28,12 +29,12 @@ impl Removal {
     /// Removes the records that are selected, and the speakers of whom nothing is
     /// left then.
     pub fn of_records(
-        change: &Change<'_>,
+        tables: &impl Tables,
         is_selected: impl Fn(&Record, &Aliases) -> bool,
     ) -> Result<Self, StorageError> {
-        let identities = Identities::read(change)?;
+        let identities = Identities::read(tables)?;
         let mut removal = Self::default();
-        each_said(change, |said| {
+        each_said(tables, |said| {
             let selected = is_selected(&said.record, &identities.aliases);
             removal.sort(selected, &said.record);
         })?;
@@ -42,20 +43,20 @@ impl Removal {
     }
 
     /// Removes a session with its records.
-    pub fn of_session(change: &Change<'_>, id: SessionId) -> Result<Self, StorageError> {
-        let mut removal = Self::of_records(change, |record, _| record.session == id)?;
+    pub fn of_session(tables: &impl Tables, id: SessionId) -> Result<Self, StorageError> {
+        let mut removal = Self::of_records(tables, |record, _| record.session == id)?;
         removal.sessions.insert(id.0);
         removal.owners.insert(NOBODY);
         Ok(removal)
     }
 
     /// Removes the identity of a voice with its records.
-    pub fn of_speaker(change: &Change<'_>, id: SpeakerId) -> Result<Self, StorageError> {
-        let mut removal = Self::of_records(change, |record, aliases| {
+    pub fn of_speaker(tables: &impl Tables, id: SpeakerId) -> Result<Self, StorageError> {
+        let mut removal = Self::of_records(tables, |record, aliases| {
             let speaker = record.speaker.speaker;
             speaker.is_some_and(|speaker| aliases.root(speaker) == aliases.root(id))
         })?;
-        let identities = Identities::read(change)?;
+        let identities = Identities::read(tables)?;
         let voices = identities.members(id).iter();
         removal.speakers.extend(voices.map(|row| row.speaker.id.0));
         Ok(removal)
@@ -113,31 +114,35 @@ impl Removal {
             return Ok(());
         }
         self.carry_out(change)?;
-        self.renew_keys(change)?;
-        change.open(META)?.insert(RECLAIM, [].as_slice())?;
-        Ok(())
+        let stay = self.owners.difference(&self.speakers).copied();
+        change.renew_keys(&stay.collect())?;
+        leave_to_reclaim(change, &BTreeSet::new())
     }
 
-    /// Gives those who stay, but lost something, new data keys: nothing opens
-    /// what they lost any more.
-    fn renew_keys(&self, change: &Change<'_>) -> Result<(), StorageError> {
-        let stay = self.owners.difference(&self.speakers).copied();
-        change.renew_keys(&stay.collect())
+    /// The same, but leaves to [`reclaim_keys`] what takes much room: whoever stays
+    /// keeps their data key until then.
+    pub fn forget_in_little_room(&self, change: &Change<'_>) -> Result<(), StorageError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.carry_out(change)?;
+        leave_to_reclaim(change, &self.owners)
     }
 
     /// Counts anew what is left of those who stay.
     fn update_speakers(&self, change: &Change<'_>) -> Result<(), StorageError> {
         for mut row in rows::<_, SpeakerRow>(change, SPEAKERS)? {
             let id = row.speaker.id.0;
-            if self.speakers.contains(&id) {
-                continue;
-            }
             let nothing = SpeakerRow::new(row.speaker.id);
             let heard = &self.heard.get(&id).unwrap_or(&nothing).speaker;
-            row.speaker.records = heard.records;
-            row.speaker.first_heard_unix_ms = heard.first_heard_unix_ms;
-            row.speaker.last_heard_unix_ms = heard.last_heard_unix_ms;
-            put_speaker(change, &row)?;
+            let left = Speaker {
+                name: row.speaker.name.clone(),
+                ..*heard
+            };
+            if row.speaker != left && !self.speakers.contains(&id) {
+                row.speaker = left;
+                put_speaker(change, &row)?;
+            }
         }
         Ok(())
     }
@@ -180,6 +185,34 @@ impl Removal {
         }
         Ok(())
     }
+}
+
+/// Writes down that the file has to be rewritten, and whose data key renewed before.
+fn leave_to_reclaim(change: &Change<'_>, owners: &BTreeSet<u32>) -> Result<(), StorageError> {
+    let mut all = to_reclaim(change)?.unwrap_or_default();
+    all.extend(owners);
+    put_meta(change, RECLAIM, &all)
+}
+
+/// Whose data key has to be renewed before the file is rewritten; `None` where
+/// nothing is left to be reclaimed.
+pub(crate) fn to_reclaim(tables: &impl Tables) -> Result<Option<BTreeSet<u32>>, StorageError> {
+    let is_bare = tables
+        .table(META)?
+        .get(RECLAIM)?
+        .map(|row| row.value().is_empty());
+    match is_bare {
+        // As it was written before anything could be left for later.
+        Some(true) => Ok(Some(BTreeSet::new())),
+        Some(false) => meta(tables, RECLAIM),
+        None => Ok(None),
+    }
+}
+
+/// Does what was left for later: nothing opens any more what was forgotten.
+pub(crate) fn reclaim_keys(change: &Change<'_>) -> Result<(), StorageError> {
+    change.renew_keys(&to_reclaim(change)?.unwrap_or_default())?;
+    put_meta(change, RECLAIM, &BTreeSet::<u32>::new())
 }
 
 /// In place of a forgotten addressee; how well their voice fitted goes as well.

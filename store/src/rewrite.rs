@@ -6,6 +6,7 @@
 
 use crate::error::StorageError;
 use crate::open::new_database;
+use crate::removal::{reclaim_keys, to_reclaim};
 use crate::schema::{
     APART, DATA_KEYS, ENROLMENTS, MERGES, META, RECLAIM, RECORDS, SESSIONS, SPEAKERS,
 };
@@ -24,9 +25,7 @@ impl Store {
     /// Does what a forget could not finish: no room, or the power went.
     pub(crate) fn finish_reclaiming(&self) {
         let _writing = self.begin_writing();
-        let pending =
-            self.read_committed(|snapshot| Ok(snapshot.table(META)?.get(RECLAIM)?.is_some()));
-        if matches!(pending, Ok(true)) {
+        if matches!(self.read_committed(to_reclaim), Ok(Some(_))) {
             // Without success the mark stays, and the next opening tries again.
             let _ = self.erase_removed();
         }
@@ -36,6 +35,24 @@ impl Store {
     /// The caller holds `writer`.
     pub(crate) fn erase_removed(&self) -> Result<(), StorageError> {
         self.medium.discard_backups()?;
+        let first = self.reclaim_and_rewrite();
+        // What is cut off the file may be room enough.
+        if first.is_ok() || !self.shrink(true) {
+            return first;
+        }
+        let second = self.reclaim_and_rewrite();
+        if second.is_err() {
+            // Nor does it keep the room that the attempt has taken.
+            self.shrink(true);
+        }
+        second
+    }
+
+    fn reclaim_and_rewrite(&self) -> Result<(), StorageError> {
+        let late = self.read_committed(to_reclaim)?;
+        if late.is_some_and(|owners| !owners.is_empty()) {
+            self.write(reclaim_keys)?;
+        }
         self.rewrite()
     }
 

@@ -37,6 +37,7 @@ impl Store {
             Ok::<_, SessionError>((session, evict(change, self.limits.sessions)?))
         })?;
         self.change_keys(|keys| keys.remove(&removal.records));
+        self.keep_reserve();
         Ok(session)
     }
 

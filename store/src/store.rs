@@ -1,9 +1,9 @@
 //! The store itself: who holds which lock, and how a transaction is run.
 //!
-//! Lock order: `writer`, then `database`, then `keys` or `recent`. Writers hold `writer` for
-//! the whole operation and `database` only for reading, so readers go on beside
-//! them; `database` is locked for writing only while the database behind it is
-//! exchanged.
+//! Lock order: `writer`, then `voices`, then `database`, then `keys` or `recent`.
+//! Writers hold `writer` for the whole operation and `database` only for reading, so
+//! readers go on beside them; `database` is locked for writing only while the
+//! database behind it is exchanged or compacted.
 
 use crate::consent::Retention;
 use crate::error::StorageError;
@@ -13,6 +13,7 @@ use crate::medium::Medium;
 use crate::open;
 use crate::transaction::{Change, Snapshot};
 use crate::vault::Vault;
+use crate::voices::VoiceCache;
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,8 +32,11 @@ pub struct Store {
     pub(crate) retention: Retention,
     /// Whether somebody switched the memory off.
     pub(crate) off: AtomicBool,
+    /// Whether what was evicted for want of disk still has to be cut off the file.
+    pub(crate) shrink_due: AtomicBool,
     pub(crate) vault: Vault,
     pub(crate) recent: Mutex<Recent>,
+    pub(crate) voices: VoiceCache,
 }
 
 /// What the store can do with its file at the moment.
@@ -131,6 +135,7 @@ impl Store {
         self.check_on()?;
         self.recover();
         let result = self.transact(work);
+        self.voices.forget();
         let refused = result.is_err() && self.recover();
         self.failing.store(refused, Ordering::Relaxed);
         result
@@ -173,6 +178,8 @@ impl Store {
         {
             self.set_keys(keys);
         }
+        drop(access);
+        self.voices.forget();
         true
     }
 }

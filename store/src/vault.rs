@@ -38,8 +38,19 @@ pub enum MasterKeyError {
     /// The environment variable is not there.
     #[error("the environment variable {0} is not set: set it to the key, 64 hexadecimal digits")]
     Variable(String),
+    /// The kernel's keyring does not give it.
+    #[error(
+        "the kernel's keyring has no key {name:?} to read ({reason}): put it there with \
+         `keyctl padd user {name} @u <KEY_FILE`, or use --key-file"
+    )]
+    Keyring {
+        /// What it is called there.
+        name: String,
+        /// What the system said.
+        reason: String,
+    },
     /// It is not a key.
-    #[error("{0} holds no key: it has to be 64 hexadecimal digits, or 32 bytes in a file")]
+    #[error("{0} holds no key: it has to be 64 hexadecimal digits, or 32 bytes")]
     Form(String),
     /// The system has no random numbers.
     #[error("the system gives no random numbers ({0}): try again later")]
@@ -77,10 +88,7 @@ impl MasterKey {
             path: name.clone(),
             reason: error.to_string(),
         })?;
-        if let Ok(bytes) = <[u8; KEY_BYTES]>::try_from(bytes.as_slice()) {
-            return Ok(Self::new(bytes));
-        }
-        from_hex(&bytes).ok_or(MasterKeyError::Form(name))
+        from_bytes(&bytes).ok_or(MasterKeyError::Form(name))
     }
 
     /// The key in an environment variable: 64 hexadecimal digits.
@@ -88,6 +96,46 @@ impl MasterKey {
         let digits = std::env::var(variable).map(Zeroizing::new);
         let digits = digits.map_err(|_| MasterKeyError::Variable(variable.to_owned()))?;
         from_hex(digits.as_bytes()).ok_or_else(|| MasterKeyError::Form(variable.to_owned()))
+    }
+
+    /// The key that the Linux kernel keeps under this name, of its type `user`: 32
+    /// bytes, or 64 hexadecimal digits. It is looked for in the keyring of the
+    /// session and in that of the user.
+    pub fn from_keyring(name: &str) -> Result<Self, MasterKeyError> {
+        let bytes = read_keyring(name).map_err(|reason| MasterKeyError::Keyring {
+            name: name.to_owned(),
+            reason,
+        })?;
+        from_bytes(&bytes).ok_or_else(|| MasterKeyError::Form(format!("the keyring's {name:?}")))
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn read_keyring(name: &str) -> Result<Zeroizing<Vec<u8>>, String> {
+    use linux_keyutils::{KeyError, KeyRing, KeyRingIdentifier::*};
+    /// Of `ENOSYS`: a kernel that was built without keyrings.
+    const NO_SUCH_CALL: i32 = 38;
+    let found = [Session, User].map(|ring| {
+        let key = KeyRing::from_special_id(ring, false)?.search(name)?;
+        key.read_to_vec().map(Zeroizing::new)
+    });
+    let [session, user] = found;
+    session.or(user).map_err(|error| match error {
+        KeyError::Unknown(NO_SUCH_CALL) => "this kernel has no keyrings".to_owned(),
+        error => error.to_string(),
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read_keyring(_name: &str) -> Result<Zeroizing<Vec<u8>>, String> {
+    Err("this system has none".to_owned())
+}
+
+/// 32 bytes as they are, or as digits.
+fn from_bytes(bytes: &[u8]) -> Option<MasterKey> {
+    match <[u8; KEY_BYTES]>::try_from(bytes) {
+        Ok(bytes) => Some(MasterKey::new(bytes)),
+        Err(_) => from_hex(bytes),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::turn::{decode_key, decode_said, each_turn};
 use earwitness_api::types::{Consent, RecordId, SessionId, SpeakerId};
 use redb::ReadableTable;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A voice as it was last learned. A merge leaves it as it is, so that each
 /// facet of a person stays there to be recognised by.
@@ -46,22 +47,39 @@ pub struct Voiceprint {
     pub embedding: Vec<f32>,
 }
 
+/// The voices as they were last read: every turn is compared with all of them, and
+/// few turns change them. They are bounded as the speakers are.
+#[derive(Debug, Default)]
+pub(crate) struct VoiceCache(Mutex<Option<Arc<Vec<Voice>>>>);
+
+impl VoiceCache {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Vec<Voice>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called after every commit. Whoever is reading holds the lock, so
+    /// nothing older than the commit comes in afterwards.
+    pub fn forget(&self) {
+        *self.lock() = None;
+    }
+}
+
 impl Store {
     /// All voices, in the order of their speakers' ids.
-    pub fn voices(&self) -> Result<Vec<Voice>, StorageError> {
-        self.read(|snapshot| {
-            let voices = Identities::read(snapshot)?.voices();
-            let voices = voices.into_iter().map(|(identity, row)| Voice {
-                speaker: row.speaker.id,
-                identity,
-                centroid: row.centroid,
-                speech_ms: row.speech_ms,
-                turns: row.turns,
-                enrolled: row.enrolled,
-                consent: row.consent,
-            });
-            Ok(voices.collect())
-        })
+    pub fn voices(&self) -> Result<Arc<Vec<Voice>>, StorageError> {
+        self.check_on()?;
+        let mut known = self.voices.lock();
+        if let Some(voices) = &*known {
+            return Ok(Arc::clone(voices));
+        }
+        if let Ok(voices) = self.read_committed(read_voices) {
+            let voices = Arc::new(voices);
+            *known = Some(Arc::clone(&voices));
+            return Ok(voices);
+        }
+        // Recovering takes the lock of writers, which goes before this one.
+        drop(known);
+        self.read(read_voices).map(Arc::new)
     }
 
     /// What voices can be compared by: the embeddings of turns that a speaker's
@@ -80,6 +98,22 @@ impl Store {
             Ok(all)
         })
     }
+}
+
+fn read_voices(snapshot: &Snapshot) -> Result<Vec<Voice>, StorageError> {
+    let identities = Identities::read(snapshot)?;
+    let consents = identities.consents();
+    let voices = identities.voices().into_iter();
+    let voices = voices.map(|(identity, row)| Voice {
+        speaker: row.speaker.id,
+        identity,
+        centroid: row.centroid,
+        speech_ms: row.speech_ms,
+        turns: row.turns,
+        enrolled: row.enrolled,
+        consent: consents.get(&identity).copied().unwrap_or_default(),
+    });
+    Ok(voices.collect())
 }
 
 fn enrolled(snapshot: &Snapshot, aliases: &Aliases) -> Result<Vec<Voiceprint>, StorageError> {

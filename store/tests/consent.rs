@@ -102,14 +102,18 @@ fn records_are_kept_as_long_as_their_speaker_agreed_to() {
             .set_consent(id.speaker.speaker.unwrap(), consent)
             .unwrap();
     }
+    let named = store.append(at(0, by_new(session, "named"))).unwrap();
+    store
+        .name_speaker(named.speaker.speaker.unwrap(), "Ada")
+        .unwrap();
     assert_eq!(store.expire(100).unwrap().records, 0);
     assert_eq!(store.expire(101).unwrap().records, 1);
-    assert_eq!(said(&store), ["of nobody", "agreed", "not asked"]);
+    assert_eq!(said(&store), ["of nobody", "agreed", "not asked", "named"]);
     assert!(!contains(&medium.content(), b"guest"));
     let forgotten = store.expire(1001).unwrap();
     assert_eq!((forgotten.records, forgotten.voiceprints), (2, 1));
     assert_eq!(store.expire(i64::MAX).unwrap().records, 0);
-    assert_eq!(said(&store), ["agreed"]);
+    assert_eq!(said(&store), ["agreed", "named"]);
     assert_sound(&store);
 }
 
@@ -190,6 +194,16 @@ impl Medium for Counting {
     }
 
     fn discard_replacement(&self) -> io::Result<()> {
+        self.count();
+        Ok(())
+    }
+
+    fn keep_reserve(&self, _bytes: u64) -> io::Result<()> {
+        self.count();
+        Ok(())
+    }
+
+    fn release_reserve(&self) -> io::Result<()> {
         self.count();
         Ok(())
     }

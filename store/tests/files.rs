@@ -23,10 +23,12 @@ impl Folder {
         self.0.path().join("memory")
     }
 
+    /// All files but the reserve, which holds nothing.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != "memory.reserve")
             .collect()
     }
 }
@@ -163,6 +165,20 @@ fn what_an_interrupted_rewrite_left_is_removed() {
     fs::write(folder.0.path().join("memory.rewrite"), "half").unwrap();
     assert_eq!(Store::open(&folder.path()).unwrap().keys().len(), 1);
     assert_eq!(folder.names(), ["memory"]);
+}
+
+/// Room for forgetting on a full disk; another opening leaves it as it is.
+#[cfg(unix)]
+#[test]
+fn room_is_set_aside_beside_the_store() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = Folder::new();
+    let reserve = || fs::metadata(folder.0.path().join("memory.reserve")).unwrap();
+    fill(&folder.path());
+    let before = reserve();
+    assert_eq!((before.len(), before.mode() & 0o777), (1 << 20, 0o600));
+    drop(Store::open(&folder.path()).unwrap());
+    assert_eq!(reserve().ino(), before.ino());
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 
 use common::{assert_sound, by, by_new, contains, store, to, turn};
 use earwitness_api::types::{Forgotten, RecordFilter, RecordId, Selection, SpeakerId};
-use earwitness_store::{ForgetError, NewRecord, Store};
+use earwitness_store::{Block, ForgetError, Key, MasterKey, NewRecord, Options, Store};
 use std::fs;
 
 const SECRET: &str = "the key lies under the third flowerpot";
@@ -41,6 +41,48 @@ fn a_forgotten_text_is_not_in_the_file_any_more() {
     assert!(after.len() <= before.len());
     assert_eq!(store.keys().len(), 100);
     assert_sound(&store);
+}
+
+/// Neither what they said, nor their name, nor the key of it, plain or sealed.
+#[test]
+fn no_byte_of_a_forgotten_person_is_in_the_file() {
+    let values: Vec<i8> = (1..=14).map(|i: i8| i.wrapping_mul(53)).collect();
+    let block = |values: &[i8]| Block {
+        scale: 0.25,
+        values: values.to_vec(),
+    };
+    let theirs = Key {
+        semantic: block(&values[..8]),
+        speaker: block(&values[8..12]),
+        temporal: block(&values[12..]),
+    };
+    let bytes: Vec<u8> = values.iter().map(|value| value.to_le_bytes()[0]).collect();
+    for key in [None, Some(MasterKey::new([7; 32]))] {
+        let is_plain = key.is_none();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("memory");
+        let options = Options {
+            key,
+            ..Options::default()
+        };
+        let store = Store::open_with(&path, options).unwrap();
+        let session = store.begin_session("first", 0).unwrap().id;
+        let new = NewRecord {
+            key: theirs.clone(),
+            ..by_new(session, SECRET)
+        };
+        let speaker = store.append(new).unwrap().speaker.speaker.unwrap();
+        store.name_speaker(speaker, "Ada Lovelace").unwrap();
+        store.append(by_new(session, "somebody else")).unwrap();
+        let found = |what: &[u8]| contains(&fs::read(&path).unwrap(), what);
+        let all = [SECRET.as_bytes(), b"Ada Lovelace", &bytes];
+        assert!(all.iter().all(|what| found(what) == is_plain));
+        let result = store.forget(Selection::Speaker(speaker)).unwrap();
+        assert_eq!(result, forgotten(1, 1));
+        assert!(!all.iter().any(|what| found(what)));
+        assert_eq!(found(b"somebody else"), is_plain);
+        assert_sound(&store);
+    }
 }
 
 #[test]

@@ -63,6 +63,11 @@ fn no_file_makes_a_panic() {
 }
 
 #[test]
+fn no_sealed_row_makes_a_panic() {
+    fuzz("sealed", 400, bodies::sealed);
+}
+
+#[test]
 fn no_row_makes_a_panic() {
     fuzz("row", 400, bodies::row);
 }

@@ -2,14 +2,18 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/disk.rs"]
+mod disk;
 
 use common::{MemoryMedium, assert_sound, by, by_new, turn};
+use disk::Disk;
 use earwitness_api::types::{RecordFilter, RecordId, SessionId, SpeakerId};
 use earwitness_store::{
     AppendError, CACHE_BYTES, EnrolError, Enrolment, Limits, NewRecord, Options,
     RECORD_OVERHEAD_BYTES, SplitError, Store,
 };
 use std::fs;
+use std::io::{self, Write};
 
 fn limited(limits: Limits) -> (MemoryMedium, Store, SessionId) {
     let medium = MemoryMedium::default();
@@ -268,6 +272,102 @@ fn memory_bounds_the_records_as_well() {
         (150..=172).contains(&store.keys().len()),
         "{}",
         store.keys().len()
+    );
+    assert_sound(&store);
+}
+
+/// A store on a disk of its own, so large that the file is at its limit.
+fn at_its_limit(disk: &Disk) -> (Store, SessionId) {
+    let store = Store::open_on_with(disk.clone(), with_disk(2 << 20)).unwrap();
+    let session = store.begin_session("first", 0).unwrap().id;
+    while store.stats().unwrap().evicted == 0 {
+        store.append(turn(session, &long())).unwrap();
+    }
+    (store, session)
+}
+
+fn with_disk(disk_bytes: u64) -> Options {
+    Options {
+        limits: Limits {
+            disk_bytes,
+            ..Limits::default()
+        },
+        ..Options::default()
+    }
+}
+
+fn long() -> String {
+    "long ".repeat(600)
+}
+
+/// The file is made smaller by a part at a time: no append moves more of it.
+#[test]
+fn an_append_moves_a_bounded_part_of_the_file() {
+    let disk = Disk::new(10_000);
+    let (store, session) = at_its_limit(&disk);
+    let (mut most, mut times, mut evicted) = (0, 0, 0);
+    for _ in 0..400 {
+        let before = disk.written();
+        store.append(turn(session, &long())).unwrap();
+        most = most.max(disk.written() - before);
+        let stats = store.stats().unwrap();
+        times += u32::from(stats.evicted > evicted);
+        evicted = stats.evicted;
+        assert!(stats.bytes <= (2 << 20) + (128 << 10), "{stats:?}");
+    }
+    assert!(times > 3, "{times}");
+    assert!(most < (2 << 20) / 3, "{most}");
+    assert_sound(&store);
+}
+
+/// Appends while somebody exports the memory, slowly.
+struct Appending<'s> {
+    store: &'s Store,
+    session: SessionId,
+    left: u32,
+}
+
+impl Write for Appending<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.left > 0 {
+            self.left -= 1;
+            let new = turn(self.session, "meanwhile");
+            self.store.append(new).map_err(io::Error::other)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Nobody waits for a reader, even if the file has to be made smaller; nor does
+/// more have to go than is given back when the reader is done.
+#[test]
+fn an_append_waits_for_no_reader() {
+    let disk = Disk::new(10_000);
+    let (store, session) = at_its_limit(&disk);
+    let size = store.stats().unwrap().bytes;
+    drop(store);
+    let store = Store::open_on_with(disk, with_disk(size - 1)).unwrap();
+    let before = store.stats().unwrap();
+    let mut export = Appending {
+        store: &store,
+        session,
+        left: 2,
+    };
+    store.export(&mut export, false).unwrap();
+    assert_eq!(export.left, 0);
+    let during = store.stats().unwrap();
+    assert!(during.bytes > before.bytes, "{during:?}");
+    store.append(turn(session, "afterwards")).unwrap();
+    let after = store.stats().unwrap();
+    assert!(after.bytes < size, "{after:?}");
+    assert_eq!(after.evicted, during.evicted);
+    assert_eq!(
+        after.evicted - before.evicted,
+        (before.records + 1) / 16 + 1
     );
     assert_sound(&store);
 }

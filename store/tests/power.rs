@@ -267,10 +267,8 @@ fn a_power_cut_at_any_sync_point_loses_nothing_and_brings_nothing_back() {
         "{cuts} cut points, {operations} operations, seed {}",
         seed()
     );
-    assert!(
-        cuts > 2 * operations,
-        "{cuts} cuts of {operations} operations"
-    );
+    // At least 2,000 in a run of the usual length.
+    assert!(cuts >= operations * 10 / 3, "{cuts} cuts");
 }
 
 /// After a write or sync that failed, the store says what it said before, or what

@@ -268,3 +268,25 @@ fn a_key_comes_from_the_environment() {
         .status();
     assert!(status.unwrap().success());
 }
+
+/// In a container the kernel may refuse to keep keys; then the error says so.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_key_comes_from_the_kernels_keyring() {
+    use linux_keyutils::{KeyRing, KeyRingIdentifier};
+    let name = format!("earwitness-test-{}", std::process::id());
+    let refused = MasterKey::from_keyring(&name).unwrap_err();
+    assert!(matches!(refused, MasterKeyError::Keyring { .. }));
+    assert!(refused.to_string().contains(&name), "{refused}");
+    let ring = KeyRing::from_special_id(KeyRingIdentifier::Session, true);
+    let Ok(kept) = ring.and_then(|ring| ring.add_key(&name, &"a5".repeat(32))) else {
+        eprintln!("this kernel keeps no keys");
+        return;
+    };
+    let key = MasterKey::from_keyring(&name).unwrap();
+    assert_eq!(key, MasterKey::new([0xa5; 32]));
+    kept.update(&"short").unwrap();
+    let no_key = MasterKey::from_keyring(&name).unwrap_err();
+    assert!(matches!(no_key, MasterKeyError::Form(_)), "{no_key}");
+    kept.invalidate().unwrap();
+}

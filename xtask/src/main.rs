@@ -7,6 +7,7 @@ mod bench;
 mod boards;
 mod cross;
 mod disassembly;
+mod fuzz;
 mod harness;
 mod models;
 mod node;
@@ -49,6 +50,8 @@ enum Chore {
     Eval(harness::Args),
     /// Measures how fast a part is, beside a peer
     Bench(bench::Args),
+    /// Feeds any bytes to what reads files, archives and rows
+    Fuzz(fuzz::Args),
     /// Listens to hours of speech, noise and silence
     Soak(harness::Args),
 }
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Chore::Qemu(args) => node::qemu(&args),
         Chore::Eval(args) => harness::eval(&args),
         Chore::Bench(args) => bench::run_all(&args),
+        Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Soak(args) => harness::soak(&args),
     };
     match outcome {

@@ -4,6 +4,7 @@ use std::{
     env,
     io::Write,
     path::{Path, PathBuf},
+    str::FromStr,
     time::Duration,
 };
 
@@ -24,6 +25,10 @@ pub(super) struct Keeping {
     /// [default: EARWITNESS_KEY, 64 hexadecimal digits, or no encryption]
     #[arg(long, global = true, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// The name of that key in the Linux kernel's keyring, where `keyctl padd user
+    /// NAME @u <FILE` puts it; --key-file goes before it
+    #[arg(long, global = true, env = "EARWITNESS_KEYRING", value_name = "NAME")]
+    keyring: Option<String>,
     /// Records that are kept; beyond, the oldest make room
     #[arg(long, global = true, env = "EARWITNESS_MAX_RECORDS", value_name = "N",
           default_value_t = Limits::default().records, value_parser = at_least_one())]
@@ -37,11 +42,32 @@ pub(super) struct Keeping {
     #[arg(long, global = true, env = "EARWITNESS_MAX_MEMORY", value_name = "MIB",
           default_value_t = Limits::default().memory_bytes / MIB, value_parser = at_least_one())]
     max_memory: u64,
-    /// Days for which a daemon keeps what people said who were not asked
-    /// [default: for ever]
-    #[arg(long, global = true, env = "EARWITNESS_KEEP_UNASKED", value_name = "DAYS",
-          value_parser = clap::value_parser!(u32).range(1..))]
-    keep_unasked: Option<u32>,
+    /// Days for which a daemon keeps what was said by people who have no name here
+    /// and were not asked; or `forever`
+    #[arg(
+        long,
+        global = true,
+        env = "EARWITNESS_KEEP_UNASKED",
+        value_name = "DAYS",
+        default_value = "30"
+    )]
+    keep_unasked: Kept,
+}
+
+/// A time for which something is kept; `None` is for ever.
+#[derive(Clone, Copy)]
+struct Kept(Option<Duration>);
+
+impl FromStr for Kept {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse::<u32>()) {
+            ("forever", _) => Ok(Self(None)),
+            (_, Ok(days @ 1..)) => Ok(Self(Some(days * DAY))),
+            _ => Err("give a number of days, at least 1, or `forever`".to_owned()),
+        }
+    }
 }
 
 fn at_least_one() -> clap::builder::RangedU64ValueParser {
@@ -53,7 +79,7 @@ impl Keeping {
         Ok(Options {
             limits: self.limits(),
             retention: Retention {
-                unknown: self.keep_unasked.map(|days| days * DAY),
+                unknown: self.keep_unasked.0,
                 ..Retention::default()
             },
             key: self.key()?,
@@ -70,10 +96,13 @@ impl Keeping {
     }
 
     fn key(&self) -> anyhow::Result<Option<MasterKey>> {
-        Ok(match &self.key_file {
-            Some(file) => Some(MasterKey::from_file(file)?),
-            None if env::var_os(KEY_VARIABLE).is_some() => Some(MasterKey::from_env(KEY_VARIABLE)?),
-            None => None,
+        Ok(match (&self.key_file, &self.keyring) {
+            (Some(file), _) => Some(MasterKey::from_file(file)?),
+            (None, Some(name)) => Some(MasterKey::from_keyring(name)?),
+            (None, None) if env::var_os(KEY_VARIABLE).is_some() => {
+                Some(MasterKey::from_env(KEY_VARIABLE)?)
+            }
+            (None, None) => None,
         })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
+use earwitness_api::{client::Client, message::Response, types::Record};
+
 use crate::device::{Device, conversation, pcm, records, text};
 
 fn holds(file: &[u8], what: &str) -> bool {
@@ -175,7 +177,7 @@ fn a_memory_that_is_off_is_left_alone() {
 }
 
 #[test]
-fn a_daemon_forgets_guests_after_a_day_and_others_when_told_to() {
+fn a_daemon_forgets_guests_after_a_day_and_people_without_a_name_after_thirty() {
     let device = Device::new();
     let recording = device.recording("talk.wav", &conversation(4));
     let silence = device.recording("silence.wav", &[0.0; 16_000]);
@@ -193,6 +195,50 @@ fn a_daemon_forgets_guests_after_a_day_and_others_when_told_to() {
         crate::device::wait_for("what is too old to go", || device.records() == kept);
         daemon.kill();
     };
-    kept_by(&[], &others);
-    kept_by(&["--keep-unasked", "1"], &[]);
+    kept_by(&["--keep-unasked", "forever"], &others);
+    let named = others[0].speaker.speaker.unwrap();
+    device.works(&["speakers", "name", &named.0.to_string(), "Ada"]);
+    let is_named = |record: &&Record| record.speaker.speaker == Some(named);
+    let of_ada: Vec<Record> = others.iter().filter(is_named).cloned().collect();
+    kept_by(&[], &of_ada);
+    for wrong in ["0", "-1", "often"] {
+        let flag = format!("--keep-unasked={wrong}");
+        assert_eq!(
+            device.run(&["memory", "list", &flag]).status.code(),
+            Some(2)
+        );
+    }
+}
+
+/// What somebody says who refused reaches nobody: no record, no follower.
+#[test]
+fn words_of_who_refused_go_nowhere() {
+    let device = Device::new();
+    let sound = conversation(4);
+    let recording = device.recording("talk.wav", &sound);
+    device.works(&["ingest", "--session", "before", &recording]);
+    let spoken = device.records();
+    let refuser = spoken[0].speaker.speaker.unwrap();
+    let words: Vec<String> = spoken
+        .iter()
+        .filter(|record| record.speaker.speaker == Some(refuser))
+        .map(|record| record.text.clone())
+        .collect();
+    device.works(&["speakers", "consent", &refuser.0.to_string(), "refused"]);
+
+    let mut daemon = device.daemon(&["--partials", "--pcm", "-", "--session", "after"]);
+    let client = Client::connect(&device.path("memory.redb.sock")).unwrap();
+    let following = client.follow().unwrap();
+    daemon.write(&pcm(&sound));
+    drop(daemon.child.stdin.take());
+    let lines = daemon.lines_until("\"summary\"").join("\n");
+    daemon.kill();
+    let told: Vec<Response> = following.map_while(Result::ok).collect();
+    let shown = format!("{told:?}");
+    assert!(shown.contains("Acknowledged") && shown.contains("Transcript"));
+    assert!(!shown.contains("Partial("), "{shown}");
+    assert!(!words.is_empty());
+    for said in words {
+        assert!(!shown.contains(&said) && !lines.contains(&said), "{said}");
+    }
 }

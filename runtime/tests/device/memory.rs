@@ -2,8 +2,15 @@
 //! the sound: whatever is killed, and however the sound comes in.
 
 use std::process::Stdio;
+use std::sync::mpsc;
 
-use crate::device::{Device, Running, conversation, pcm, records};
+use earwitness_api::{
+    client::Client,
+    message::{Request, Response, Write},
+    types::Record,
+};
+
+use crate::device::{Device, Running, conversation, pcm, records, wait_for};
 
 const TURNS: usize = 6;
 
@@ -16,7 +23,7 @@ const INGEST: [&str; 6] = [
     "2026-03-02T18:00:00Z",
 ];
 
-fn ingest(device: &Device, extra: &[&str], recording: &str) -> Vec<earwitness_api::types::Record> {
+fn ingest(device: &Device, extra: &[&str], recording: &str) -> Vec<Record> {
     let args = [&INGEST[..], extra, &[recording]].concat();
     records(&device.works(&args))
 }
@@ -46,6 +53,60 @@ fn a_killed_ingest_keeps_what_it_acknowledged_and_goes_on_to_the_same_end() {
         assert_eq!(kept, expected[..kept.len()]);
         ingest(&device, &["--resume"], &recording);
         assert_eq!(device.records(), expected);
+        assert!(device.works(&["memory", "verify"]).contains("agrees"));
+    }
+}
+
+/// Writes turns through the daemon for as long as it lives; hands on each that it
+/// acknowledged.
+fn write_on(device: &Device, round: usize, acknowledged: &mpsc::Sender<Record>) {
+    let socket = device.path("memory.redb.sock");
+    // The socket of a killed daemon is still there.
+    let mut client = None;
+    wait_for("the daemon", || {
+        client = Client::connect(&socket).ok();
+        client.is_some()
+    });
+    let mut client = client.unwrap();
+    for number in 0.. {
+        let turn = Write {
+            session: "call".into(),
+            unix_ms: 1_772_000_000_000,
+            start_ms: number * 2_000,
+            end_ms: number * 2_000 + 1_000,
+            text: format!("Turn {number} of round {round}."),
+            speaker: None,
+            audio: Vec::new(),
+        };
+        match client.call(Request::Write(Box::new(turn))) {
+            Ok(Response::Record(record)) => acknowledged.send(*record).unwrap(),
+            _ => return,
+        }
+    }
+}
+
+/// It is killed in the middle of a turn, each time after a few more.
+#[test]
+fn a_daemon_that_is_killed_again_and_again_keeps_every_turn_it_acknowledged() {
+    let device = Device::new();
+    let silence = device.recording("silence.wav", &[0.0; 16_000]);
+    let mut kept = Vec::new();
+    for round in 1..=6 {
+        let daemon = device.daemon(&["--keep-unasked", "forever", "--wav", &silence]);
+        let (sender, acknowledged) = mpsc::channel();
+        std::thread::scope(|threads| {
+            threads.spawn(|| write_on(&device, round, &sender));
+            kept.extend(acknowledged.iter().take(2 * round));
+            daemon.kill();
+        });
+        drop(sender);
+        kept.extend(acknowledged);
+        let there = device.records();
+        assert!(kept.len() >= 2 && kept.iter().all(|record| there.contains(record)));
+        assert!(
+            there.len() <= kept.len() + round,
+            "one a round may be unacknowledged"
+        );
         assert!(device.works(&["memory", "verify"]).contains("agrees"));
     }
 }

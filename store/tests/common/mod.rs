@@ -104,6 +104,14 @@ impl Medium for MemoryMedium {
         Ok(())
     }
 
+    fn keep_reserve(&self, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn release_reserve(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     fn back_up(&self, _version: u32) -> io::Result<()> {
         *self.backup.lock().unwrap() = self.bytes.lock().unwrap().clone();
         Ok(())

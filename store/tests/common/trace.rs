@@ -141,6 +141,14 @@ impl Medium for TraceMedium {
         Ok(())
     }
 
+    fn keep_reserve(&self, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn release_reserve(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     fn back_up(&self, _version: u32) -> io::Result<()> {
         Ok(())
     }

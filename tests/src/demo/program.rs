@@ -92,6 +92,8 @@ impl Earwitness {
             .arg("--store")
             .arg(&self.store)
             .arg("--json")
+            // The sessions are older than what is kept of unknown people.
+            .env("EARWITNESS_KEEP_UNASKED", "forever")
             .stderr(Stdio::inherit());
         command
     }
