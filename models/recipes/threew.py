@@ -7,10 +7,13 @@ The weights lie in the repository (`models/weights/threew`, made by
 import shutil
 from pathlib import Path
 
-from .common import Fetcher
+from .common import Fetcher, RecipeError, sha256
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "threew"
+MANIFEST_SHA256 = "29047b77a122a004ab209409091135a7f135ff133a0221b6255eda7ee1a9358d"
 
 
 def build(_: Fetcher, out: Path) -> None:
+    if sha256(WEIGHTS / "manifest.toml") != MANIFEST_SHA256:
+        raise RecipeError(f"{WEIGHTS} is not the head that this recipe describes: restore it, or enter the SHA-256 of its manifest here")
     shutil.copytree(WEIGHTS, out, dirs_exist_ok=True)

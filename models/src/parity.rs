@@ -17,6 +17,7 @@ use crate::asr::{self, AsrError};
 use crate::embed::TextEmbedder;
 use crate::manifest::{Kind, Metric};
 use crate::pack::{MANIFEST, Pack, PackError};
+use crate::threew::Head;
 use crate::vad::{SpeechDetector, VadError};
 use crate::voiceprint::{VoiceprintEncoder, VoiceprintError};
 use crate::{GraphError, LoadError};
@@ -202,7 +203,7 @@ fn threew(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
         let asked = head.asked(&case.text()?, &case.floats("question")?, people, session + 1);
         let own = case.floats("embedding")?;
         let start_ms = u64::from(number("start_ms")?);
-        let computed = [
+        let computed: [(&str, Vec<f32>); 5] = [
             ("what", asked.what),
             ("when", asked.when),
             ("voices", vec![asked.asker, asked.named]),

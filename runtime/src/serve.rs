@@ -112,7 +112,11 @@ impl Daemon {
             Request::Status => self
                 .status()
                 .unwrap_or_else(|error| desk::failure(ErrorCode::Unavailable, &error)),
-            other => desk::answer(self.hub.store(), other),
+            other => {
+                let response = desk::answer(self.hub.store(), other);
+                self.hub.follow_store();
+                response
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use std::time::Instant;
 use earwitness_api::types::{
     Answer, AskTimings, Attribution, Evidence, PartialScores, Record, Session, Speaker, SpeakerId,
 };
-use earwitness_store::Voice;
+use earwitness_store::{StorageError, Voice};
 
 pub use document::{document, said};
 pub use retriever::{Prepared, Retriever, Said, Setting};
@@ -69,6 +69,15 @@ impl Hub {
     /// The name that somebody gave a speaker.
     pub fn name_of(&self, speaker: Option<SpeakerId>) -> Result<Option<String>, HubError> {
         Ok(name_of(speaker, &self.store.speakers()?))
+    }
+
+    /// Reads the words of new records ahead of the next question, and lets go of
+    /// those that were forgotten.
+    pub fn follow_store(&self) {
+        match self.retriever.follow(&self.store) {
+            Ok(()) | Err(HubError::Storage(StorageError::Off)) => {}
+            Err(error) => tracing::error!(%error, "the words of new records cannot be read"),
+        }
     }
 
     /// Takes in the words of a question so far, while it is still being asked: to

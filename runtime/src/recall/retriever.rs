@@ -98,8 +98,9 @@ impl Retriever {
         }
     }
 
-    /// Reads the words of what a store holds, so that the first question need not.
-    pub fn warm(&self, store: &Store) -> Result<(), HubError> {
+    /// Reads the words of what a store has written since, so that the next question
+    /// need not.
+    pub fn follow(&self, store: &Store) -> Result<(), HubError> {
         let mut index = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(index.follow(store, &store.keys(), &self.terms)?)
     }

@@ -69,7 +69,7 @@ impl Retriever for ThreeW {
             })?;
         }
         // The first question must not pay for reading what is there already.
-        self.retriever.warm(&memory.store)?;
+        self.retriever.follow(&memory.store)?;
         self.memory = Some(memory);
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Memory {
         let known = |participant: &str| self.speakers.get(&voice_of(&episode.id, participant));
         let names = episode.participants.iter().flat_map(|person| {
             let names = std::iter::once(&person.name).chain(&person.aliases);
-            names.filter_map(|name| Some(speaker(*known(&person.id)?, name)))
+            names.filter_map(move |name| Some(speaker(*known(&person.id)?, name)))
         });
         let asker = question.question.asker.as_deref().and_then(known);
         let setting = Setting {
