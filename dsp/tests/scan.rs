@@ -130,16 +130,18 @@ fn cases() -> impl Strategy<Value = Case> {
             .prop_flat_map(|count| prop::collection::vec(factor(), count));
         let numbers = (factors(keys), factors(queries), added, 0_usize..15);
         let values = (vectors(offset + keys * stride), vectors(queries * stride));
-        (numbers, values).prop_map(move |((scales, factors, added, k), (values, queries))| Case {
-            sizes,
-            scales,
-            values,
-            offset,
-            factors,
-            queries,
-            added,
-            k,
-        })
+        (numbers, values).prop_map(
+            move |((scales, factors, added, k), (values, queries))| Case {
+                sizes,
+                scales,
+                values,
+                offset,
+                factors,
+                queries,
+                added,
+                k,
+            },
+        )
     })
 }
 

@@ -200,14 +200,22 @@ fn threew(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
         let only_asks = case.floats("asks")?[0] > 0.0;
         let before = case.floats("previous")?;
         let people = number("people")? as usize;
-        let asked = head.asked(&case.text()?, &case.floats("question")?, people, session + 1);
+        let asked = head.asked(
+            &case.text()?,
+            &case.floats("question")?,
+            people,
+            session + 1,
+        );
         let own = case.floats("embedding")?;
         let start_ms = u64::from(number("start_ms")?);
         let computed: [(&str, Vec<f32>); 5] = [
             ("what", asked.what),
             ("when", asked.when),
             ("voices", vec![asked.asker, asked.named]),
-            ("semantic_key", head.semantic_key(&own, Some(&before), only_asks)),
+            (
+                "semantic_key",
+                head.semantic_key(&own, Some(&before), only_asks),
+            ),
             ("temporal_key", head.temporal_key(session, start_ms)),
         ];
         let mut largest = 0.0_f32;
@@ -223,7 +231,10 @@ fn difference(a: &[f32], b: &[f32]) -> f32 {
     if a.len() != b.len() {
         return f32::NAN;
     }
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f32::max)
 }
 
 /// 1 less the edit distance of two sequences over the length of the longer.

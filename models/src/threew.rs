@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use crate::manifest::FrontEnd;
 use crate::pack::{Pack, PackError};
-pub use cues::words;
 use cues::Cues;
+pub use cues::words;
 
 /// What the manifest says beside the weights.
 #[derive(Clone, Debug, Deserialize)]
@@ -158,8 +158,16 @@ impl Head {
     /// Session and time within it on several scales, each from 0 to 1.
     fn time(&self, session: u64, start_ms: u64) -> Vec<f32> {
         let (session, seconds) = (session as f32, start_ms as f32 / 1000.0);
-        let sessions = self.settings.session_scales.iter().map(|s| session / (session + s));
-        let within = self.settings.second_scales.iter().map(|s| seconds / (seconds + s));
+        let sessions = self
+            .settings
+            .session_scales
+            .iter()
+            .map(|s| session / (session + s));
+        let within = self
+            .settings
+            .second_scales
+            .iter()
+            .map(|s| seconds / (seconds + s));
         sessions.chain(within).chain([1.0]).collect()
     }
 }
@@ -214,12 +222,7 @@ impl<'a> Weights<'a> {
     }
 
     /// A matrix of so many columns, and rows where their number is given.
-    fn matrix(
-        &self,
-        name: &str,
-        rows: Option<usize>,
-        columns: usize,
-    ) -> Result<Matrix, PackError> {
+    fn matrix(&self, name: &str, rows: Option<usize>, columns: usize) -> Result<Matrix, PackError> {
         let (shape, values) = self.values(name)?;
         match shape[..] {
             [found, width] if width == columns && rows.is_none_or(|rows| rows == found) => {
@@ -261,7 +264,8 @@ impl<'a> Weights<'a> {
     }
 
     fn misshapen(&self, name: &str, shape: &[usize]) -> PackError {
-        let reason = format!("head.safetensors: {name} has the shape {shape:?}, which does not fit");
+        let reason =
+            format!("head.safetensors: {name} has the shape {shape:?}, which does not fit");
         self.pack.malformed(reason)
     }
 }

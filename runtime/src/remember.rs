@@ -96,7 +96,7 @@ impl Hub {
             text: &new.text,
             own: embedding,
             before: before.as_deref(),
-            session: new.session.0.saturating_sub(1),
+            session: new.session.0.saturating_sub(1).into(),
             start_ms: new.start_ms,
         };
         Ok(self.retriever.key(&said, self.voice_block(by)?))

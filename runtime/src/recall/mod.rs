@@ -17,7 +17,7 @@ use earwitness_api::types::{
 };
 use earwitness_store::{StorageError, Voice};
 
-pub use document::{document, said};
+pub(crate) use document::{document, said};
 pub use retriever::{Prepared, Retriever, Said, Setting};
 
 use crate::{
@@ -134,10 +134,12 @@ impl Hub {
             asker: asker.speaker,
             speakers: &speakers,
             // The next one: a question is asked after all that is remembered.
-            session: sessions.last().map_or(0, |session| session.id.0),
+            session: sessions.last().map_or(0, |session| session.id.0.into()),
         };
         let count = self.retriever.options().candidates;
-        let ranked = self.retriever.rank(&self.store, &question, &setting, count)?;
+        let ranked = self
+            .retriever
+            .rank(&self.store, &question, &setting, count)?;
         timings.score_ms = elapsed_ms(started);
 
         let started = Instant::now();

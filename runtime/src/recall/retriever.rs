@@ -208,7 +208,12 @@ mod tests {
     #[test]
     fn people_are_named_by_whole_words() {
         let people = [speaker(1, "Ben"), speaker(2, "Aunt May"), speaker(3, "")];
-        let ids = |text| named(text, &people).iter().map(|id| id.0).collect::<Vec<_>>();
+        let ids = |text| {
+            named(text, &people)
+                .iter()
+                .map(|id| id.0)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(ids("What is Ben's plan?"), [1]);
         assert_eq!(ids("did aunt may call ben"), [1, 2]);
         assert_eq!(ids("When is the bench painted in May?"), [0; 0]);

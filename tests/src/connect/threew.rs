@@ -79,9 +79,7 @@ impl Retriever for ThreeW {
             return Ok(Vec::new());
         };
         let text = &question.question.text;
-        let prepared = self
-            .retriever
-            .prepare(text, self.embedder.question(text)?);
+        let prepared = self.retriever.prepare(text, self.embedder.question(text)?);
         memory.rank(&self.retriever, &prepared, question)
     }
 }
