@@ -124,6 +124,7 @@ fn measure((count, queries, offset): (usize, usize, usize)) -> Value {
         .map(|query| Query {
             factors: [1.0, 0.25, 0.1],
             values: &keys.bytes()[query * STRIDE..][..STRIDE],
+            added: &[],
         })
         .collect();
     let kernels: Vec<_> = Kernel::available().collect();

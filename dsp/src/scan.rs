@@ -8,9 +8,10 @@
 //! (factor * scale) * dot product
 //! ```
 //!
-//! and the score is the sum of the parts in the order of the blocks. Products are
-//! integers, the rest is `f32` in exactly this order of operations: scores are the
-//! same bits on every target, whichever [`Kernel`] computes them.
+//! and the score is the sum of the parts in the order of the blocks, and of what
+//! the query adds to that key. Products are integers, the rest is `f32` in exactly
+//! this order of operations: scores are the same bits on every target, whichever
+//! [`Kernel`] computes them.
 //!
 //! ```
 //! use earwitness_dsp::scan::{Hit, Page, Query, Scanner, TopK};
@@ -22,8 +23,8 @@
 //!     Page { first_row: 2, scales: &[[0.5, 1.0]], values: &[9, 0, 0, 1, 1] },
 //! ];
 //! let queries = [
-//!     Query { factors: [1.0, 0.0], values: &[1, 0, 0, 0, 0] },
-//!     Query { factors: [0.0, 1.0], values: &[0, 0, 0, 1, 1] },
+//!     Query { factors: [1.0, 0.0], values: &[1, 0, 0, 0, 0], added: &[] },
+//!     Query { factors: [0.0, 1.0], values: &[0, 0, 0, 1, 1], added: &[] },
 //! ];
 //! let mut slots = [[Hit::NONE; 2]; 2];
 //! let mut best = slots.each_mut().map(|slots| TopK::new(slots));
@@ -62,6 +63,9 @@ pub struct Query<'a, const B: usize> {
     pub factors: [f32; B],
     /// Values of a key's shape.
     pub values: &'a [i8],
+    /// What is known of each key of the page from elsewhere, to be added to its
+    /// score; empty for nothing.
+    pub added: &'a [f32],
 }
 
 /// Scores keys of one shape.
@@ -98,7 +102,7 @@ impl<const B: usize> Scanner<B> {
     ///
     /// # Panics
     /// If there are not as many `best` as queries, or a length does not fit the
-    /// blocks' sizes.
+    /// blocks' sizes or the number of keys.
     pub fn scan(&self, page: &Page<'_, B>, queries: &[Query<'_, B>], best: &mut [TopK<'_, B>]) {
         assert_eq!(queries.len(), best.len(), "a place for each query's best");
         let (fours, queries) = queries.as_chunks::<4>();
@@ -127,6 +131,10 @@ impl<const B: usize> Scanner<B> {
             scales,
             values,
         } = *page;
+        for query in queries {
+            let rows = query.added.len();
+            assert!(rows == 0 || rows == scales.len(), "something for each key");
+        }
         let operands = Operands::new(values, scales.len(), self.sizes, queries.map(|q| q.values));
         self.kernel.each_row(&operands, |row, dots| {
             for q in 0..Q {
@@ -135,7 +143,8 @@ impl<const B: usize> Scanner<B> {
                     let factor = queries[q].factors[block] * scales[row][block];
                     parts[block] = factor * dots[q][block] as f32;
                 }
-                best[q].offer(first_row + row, parts);
+                let added = queries[q].added.get(row).copied().unwrap_or(0.0);
+                best[q].offer(first_row + row, parts, added);
             }
         });
     }

@@ -4,6 +4,8 @@
 
 mod scan_case;
 
+use std::ops::Range;
+
 use earwitness_dsp::scan::{Hit, Kernel, Page, Query, Scanner, TopK};
 use proptest::{prelude::*, sample::select};
 
@@ -19,6 +21,8 @@ struct Case {
     offset: usize,
     factors: Vec<[f32; BLOCKS]>,
     queries: Vec<i8>,
+    /// For each key by each query, or nothing at all.
+    added: Vec<f32>,
     k: usize,
 }
 
@@ -31,23 +35,30 @@ impl Case {
         &self.values[self.offset + row * self.stride()..][..self.stride()]
     }
 
-    fn query(&self, query: usize) -> Query<'_, BLOCKS> {
+    /// A query for keys `rows`.
+    fn query(&self, query: usize, rows: Range<usize>) -> Query<'_, BLOCKS> {
+        let keys = self.scales.len();
+        let added = self.added.chunks(keys.max(1)).nth(query);
         Query {
             factors: self.factors[query],
             values: &self.queries[query * self.stride()..][..self.stride()],
+            added: added.map_or(&[], |added| &added[rows]),
         }
     }
 
     /// The best keys as pages of `page` keys give them.
     fn scanned(&self, kernel: Kernel, page: usize) -> Vec<Vec<Hit<BLOCKS>>> {
         let scanner = Scanner::with_kernel(self.sizes, kernel);
-        let queries: Vec<_> = (0..self.factors.len()).map(|q| self.query(q)).collect();
-        let mut slots = vec![vec![Hit::NONE; self.k]; queries.len()];
+        let mut slots = vec![vec![Hit::NONE; self.k]; self.factors.len()];
         let mut best: Vec<_> = slots.iter_mut().map(|slots| TopK::new(slots)).collect();
         for (number, scales) in self.scales.chunks(page).enumerate() {
             let first_row = number * page;
             let start = self.offset + first_row * self.stride();
             let values = &self.values[start..][..scales.len() * self.stride()];
+            let rows = first_row..first_row + scales.len();
+            let queries: Vec<_> = (0..self.factors.len())
+                .map(|query| self.query(query, rows.clone()))
+                .collect();
             let page = Page {
                 first_row,
                 scales,
@@ -72,7 +83,7 @@ impl Case {
     }
 
     fn hit(&self, row: usize, query: usize) -> Hit<BLOCKS> {
-        let query = self.query(query);
+        let query = self.query(query, row..row + 1);
         let mut start = 0;
         let mut parts = [0.0; BLOCKS];
         for (block, size) in self.sizes.into_iter().enumerate() {
@@ -83,7 +94,8 @@ impl Case {
             parts[block] = query.factors[block] * self.scales[row][block] * dot as f32 + 0.0;
             start += size;
         }
-        let score = parts[0] + parts[1] + parts[2];
+        let added = query.added.first().copied().unwrap_or(0.0);
+        let score = parts[0] + parts[1] + parts[2] + added;
         Hit { row, score, parts }
     }
 }
@@ -114,17 +126,22 @@ fn cases() -> impl Strategy<Value = Case> {
         let stride: usize = sizes.iter().sum();
         let vectors = |count: usize| prop::collection::vec(value(), count);
         let factors = |count: usize| prop::collection::vec([factor(), factor(), factor()], count);
-        let numbers = (factors(keys), factors(queries), 0_usize..15);
+        let added = prop_oneof![Just(0), Just(keys * queries)]
+            .prop_flat_map(|count| prop::collection::vec(factor(), count));
+        let numbers = (factors(keys), factors(queries), added, 0_usize..15);
         let values = (vectors(offset + keys * stride), vectors(queries * stride));
-        (numbers, values).prop_map(move |((scales, factors, k), (values, queries))| Case {
-            sizes,
-            scales,
-            values,
-            offset,
-            factors,
-            queries,
-            k,
-        })
+        (numbers, values).prop_map(
+            move |((scales, factors, added, k), (values, queries))| Case {
+                sizes,
+                scales,
+                values,
+                offset,
+                factors,
+                queries,
+                added,
+                k,
+            },
+        )
     })
 }
 
@@ -158,6 +175,7 @@ fn the_longest_blocks_of_extremes_are_exact() {
     let query = Query {
         factors: [1.0],
         values: &values[..131_071],
+        added: &[],
     };
     let page = Page {
         first_row: 7,
@@ -188,6 +206,7 @@ fn a_score_that_is_no_number_never_ranks() {
     let query = Query {
         factors: [1.0],
         values: &[1],
+        added: &[],
     };
     let mut slots = [Hit::NONE; 2];
     let mut best = [TopK::new(&mut slots)];
@@ -212,8 +231,9 @@ fn slots_may_be_used_again() {
     assert_eq!(TopK::new(&mut slots).hits(), []);
 }
 
-/// Scans a page that holds two values and one scale with a query of one value.
-fn scan_mismatched(size: usize) {
+/// Scans a page that holds two values and one scale with a query of one value, and
+/// so many numbers to add.
+fn scan_mismatched(size: usize, added: usize) {
     let page = Page {
         first_row: 0,
         scales: &[[1.0]],
@@ -222,6 +242,7 @@ fn scan_mismatched(size: usize) {
     let query = Query {
         factors: [1.0],
         values: &[1],
+        added: &[0.0; 2][..added],
     };
     Scanner::new([size]).scan(&page, &[query], &mut [TopK::new(&mut [])]);
 }
@@ -229,13 +250,19 @@ fn scan_mismatched(size: usize) {
 #[test]
 #[should_panic(expected = "a query as long as a row")]
 fn a_query_of_another_shape_is_a_bug() {
-    scan_mismatched(2);
+    scan_mismatched(2, 0);
 }
 
 #[test]
 #[should_panic(expected = "values of all rows")]
 fn a_page_with_fewer_scales_than_keys_is_a_bug() {
-    scan_mismatched(1);
+    scan_mismatched(1, 0);
+}
+
+#[test]
+#[should_panic(expected = "something for each key")]
+fn numbers_to_add_for_other_keys_are_a_bug() {
+    scan_mismatched(1, 2);
 }
 
 #[test]

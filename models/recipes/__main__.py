@@ -12,7 +12,7 @@ from pathlib import Path
 from .common import Fetcher, RecipeError
 
 #: The packs, and the modules that build them.
-RECIPES = {"vad": "vad", "voiceprint": "voiceprint", "voiceprint-ecapa": "ecapa", "asr": "asr", "embed": "embed"}
+RECIPES = {"vad": "vad", "voiceprint": "voiceprint", "voiceprint-ecapa": "ecapa", "asr": "asr", "embed": "embed", "threew": "threew"}
 
 
 def main() -> int:

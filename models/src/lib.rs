@@ -12,6 +12,7 @@ pub mod manifest;
 mod operators;
 pub mod pack;
 pub mod parity;
+pub mod threew;
 pub mod vad;
 pub mod voiceprint;
 

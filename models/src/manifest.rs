@@ -25,11 +25,19 @@ pub enum Kind {
     Asr,
     /// A fixed-length vector for a sentence.
     Embed,
+    /// How who, what and when weigh in retrieval.
+    Threew,
 }
 
 impl Kind {
     /// Every kind, in the order in which they are built and checked.
-    pub const ALL: [Self; 4] = [Self::Vad, Self::Voiceprint, Self::Asr, Self::Embed];
+    pub const ALL: [Self; 5] = [
+        Self::Vad,
+        Self::Voiceprint,
+        Self::Asr,
+        Self::Embed,
+        Self::Threew,
+    ];
 
     /// The name in manifests, folders and on the command line.
     pub fn name(self) -> &'static str {
@@ -38,6 +46,7 @@ impl Kind {
             Self::Voiceprint => "voiceprint",
             Self::Asr => "asr",
             Self::Embed => "embed",
+            Self::Threew => "threew",
         }
     }
 }
@@ -121,6 +130,13 @@ pub enum FrontEnd {
         /// Longest input in tokens, with the two that mark its ends.
         max_tokens: usize,
     },
+    /// Embeddings of sentences.
+    Sentence {
+        /// Name of the `embed` pack that they come from.
+        pack: String,
+        /// Their length.
+        width: usize,
+    },
 }
 
 /// What a model gives.
@@ -187,7 +203,7 @@ pub struct Parity {
 pub enum Metric {
     /// Smallest cosine similarity between two vectors.
     MinCosine,
-    /// Largest absolute difference between two probabilities.
+    /// Largest absolute difference between two numbers.
     MaxAbsDifference,
     /// Smallest share of equal tokens in an utterance, from 0 to 1.
     MinTokenAgreement,

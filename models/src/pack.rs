@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::manifest::{FORMAT, Kind, Manifest};
+use crate::manifest::{FORMAT, FrontEnd, Kind, Manifest};
 
 /// Name of the file that describes a pack.
 pub(crate) const MANIFEST: &str = "manifest.toml";
@@ -178,7 +178,7 @@ impl Pack {
     }
 }
 
-/// The four packs that the runtime needs.
+/// The packs that the runtime needs.
 #[derive(Clone, Debug)]
 pub struct PackSet {
     /// Voice activity.
@@ -189,18 +189,34 @@ pub struct PackSet {
     pub asr: Pack,
     /// Text embedding.
     pub embed: Pack,
+    /// Retrieval.
+    pub threew: Pack,
 }
 
 impl PackSet {
-    /// Opens and verifies all four; `root` holds one folder for each kind, and
+    /// Opens and verifies all of them; `root` holds one folder for each kind, and
     /// `voiceprint` says which variant of that kind to take.
     pub fn open(root: &Path, voiceprint: Option<&str>) -> Result<Self, PackError> {
+        let embed = Pack::open(root, Kind::Embed)?;
         Ok(Self {
             vad: Pack::open(root, Kind::Vad)?,
             voiceprint: Pack::open_variant(root, Kind::Voiceprint, voiceprint)?,
             asr: Pack::open(root, Kind::Asr)?,
-            embed: Pack::open(root, Kind::Embed)?,
+            threew: threew(root, &embed)?,
+            embed,
         })
+    }
+}
+
+/// The retrieval pack, which must have been trained on embeddings of the other.
+fn threew(root: &Path, embed: &Pack) -> Result<Pack, PackError> {
+    let threew = Pack::open(root, Kind::Threew)?;
+    match &threew.manifest.front_end {
+        FrontEnd::Sentence { pack, .. } if *pack == embed.manifest.name => Ok(threew),
+        other => Err(threew.malformed(format!(
+            "it was made for {other:?}, and the embed pack is {}",
+            embed.manifest.name
+        ))),
     }
 }
 

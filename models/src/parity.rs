@@ -17,6 +17,7 @@ use crate::asr::{self, AsrError};
 use crate::embed::TextEmbedder;
 use crate::manifest::{Kind, Metric};
 use crate::pack::{MANIFEST, Pack, PackError};
+use crate::threew::Head;
 use crate::vad::{SpeechDetector, VadError};
 use crate::voiceprint::{VoiceprintEncoder, VoiceprintError};
 use crate::{GraphError, LoadError};
@@ -89,6 +90,7 @@ pub fn check(pack: &Pack) -> Result<Report, ParityError> {
         Kind::Voiceprint => voiceprint(pack, &references)?,
         Kind::Asr => asr(pack, &references)?,
         Kind::Embed => embed(pack, &references)?,
+        Kind::Threew => threew(pack, &references)?,
     };
     let parity = pack.manifest.parity;
     let worst = parity.metric.worst(&cases);
@@ -192,6 +194,53 @@ fn embed(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
         }
         Ok(cosine(&embedder.embed(&text)?, &case.floats("embedding")?))
     })
+}
+
+/// Largest difference between two numbers of a key or a query, for each question
+/// and record.
+fn threew(pack: &Pack, references: &Cases) -> Result<Vec<f32>, ParityError> {
+    let head = Head::load(pack)?;
+    references.map(|case| {
+        let number = |name| Ok::<_, PackError>(case.ids(name)?[0]);
+        let session = u64::from(number("session")?);
+        let only_asks = case.floats("asks")?[0] > 0.0;
+        let before = case.floats("previous")?;
+        let people = number("people")? as usize;
+        let asked = head.asked(
+            &case.text()?,
+            &case.floats("question")?,
+            people,
+            session + 1,
+        );
+        let own = case.floats("embedding")?;
+        let start_ms = u64::from(number("start_ms")?);
+        let computed: [(&str, Vec<f32>); 5] = [
+            ("what", asked.what),
+            ("when", asked.when),
+            ("voices", vec![asked.asker, asked.named]),
+            (
+                "semantic_key",
+                head.semantic_key(&own, Some(&before), only_asks),
+            ),
+            ("temporal_key", head.temporal_key(session, start_ms)),
+        ];
+        let mut largest = 0.0_f32;
+        for (name, values) in computed {
+            largest = largest.max(difference(&values, &case.floats(name)?));
+        }
+        Ok(largest)
+    })
+}
+
+/// Largest difference between two vectors; NaN if their lengths differ.
+fn difference(a: &[f32], b: &[f32]) -> f32 {
+    if a.len() != b.len() {
+        return f32::NAN;
+    }
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f32::max)
 }
 
 /// 1 less the edit distance of two sequences over the length of the longer.

@@ -110,6 +110,7 @@ fn try_answer(store: &Store, request: Request) -> Result<Response, Box<dyn std::
         ),
         Request::Status
         | Request::Ask(_)
+        | Request::Prepare(_)
         | Request::Subscribe
         | Request::Follow
         | Request::Write(_)
@@ -156,6 +157,14 @@ fn try_ask(hub: &Hub, ask: Ask) -> Result<Response, HubError> {
     };
     shorten(&mut answer, ask.limit);
     Ok(Response::Answer(Box::new(answer)))
+}
+
+/// Takes in the words so far of a question that is still being asked.
+pub fn prepare(hub: &Hub, text: &str) -> Response {
+    match hub.prepare(text) {
+        Ok(()) => Response::Done,
+        Err(error) => failure(ErrorCode::Unavailable, &error),
+    }
 }
 
 /// Remembers a turn that was transcribed elsewhere.

@@ -29,7 +29,8 @@ use crate::{
     attribute::{AttributeOptions, reconcile::Match},
     capture::CaptureError,
     gate::GatedDetector,
-    recall::RecallOptions,
+    recall::{Prepared, RecallOptions, Retriever},
+    remember::Written,
     segment::SegmentOptions,
     switch,
     transcribe::{LiveOptions, written},
@@ -130,6 +131,11 @@ pub struct Hub {
     voiceprint: Mutex<VoiceprintEncoder>,
     recognizer: Mutex<Box<dyn Recognizer + Send>>,
     embedder: Mutex<TextEmbedder>,
+    pub(crate) retriever: Retriever,
+    /// The question that is being asked, as far as it was heard.
+    pub(crate) prepared: Mutex<Option<Prepared>>,
+    /// What was written last, which the next record of its session follows on.
+    pub(crate) written: Mutex<Option<Written>>,
     answerer: Mutex<Box<dyn Answerer>>,
 }
 
@@ -145,6 +151,7 @@ impl Hub {
         let voiceprint = VoiceprintEncoder::load(&packs.voiceprint)?;
         let recognizer = asr::load(&packs.asr)?;
         let embedder = TextEmbedder::load(&packs.embed)?;
+        let retriever = Retriever::load(&packs.threew, options.recall)?;
         let store = Store::open_with(path, options.memory.clone())?;
         store.use_voiceprint_model(&VoiceprintModel {
             name: packs.voiceprint.manifest.name.clone(),
@@ -160,6 +167,9 @@ impl Hub {
             voiceprint: Mutex::new(voiceprint),
             recognizer: Mutex::new(recognizer),
             embedder: Mutex::new(embedder),
+            retriever,
+            prepared: Mutex::default(),
+            written: Mutex::default(),
             answerer: Mutex::new(answerer),
             packs,
         })
@@ -265,6 +275,6 @@ impl Hub {
 }
 
 /// A model is pure between calls, so a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -299,20 +299,17 @@ impl<'h> Listener<'h> {
     ) -> Result<Record, HubError> {
         let audio = duration(segment.samples.len());
         let started = Instant::now();
-        let semantic = self.hub.embed(&said.text)?;
-        self.account.stages.book(Stage::Embed, audio, started);
-
-        let started = Instant::now();
         let turn = Turn {
             start_ms: said.start_ms,
             end_ms: said.end_ms,
             text: &said.text,
-            semantic: &semantic,
             by,
         };
-        let record = self.hub.remember(&mut self.session, &turn)?;
+        let (record, embedding) = self.hub.remember(&mut self.session, &turn)?;
+        let stages = &mut self.account.stages;
+        stages.add(Stage::Embed, audio, embedding);
+        stages.add(Stage::Write, audio, started.elapsed() - embedding);
         self.floor.pass(record.speaker.speaker, record.end_ms);
-        self.account.stages.book(Stage::Write, audio, started);
         Ok(record)
     }
 

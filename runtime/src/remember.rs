@@ -1,11 +1,16 @@
 //! From a turn to a record: attributed, keyed, and made durable.
 
-use earwitness_api::types::{Consent, Record, Session, SpeakerId};
+use std::time::{Duration, Instant};
+
+use earwitness_api::types::{
+    Consent, Record, RecordFilter, RecordId, Session, SessionId, SpeakerId,
+};
 use earwitness_store::{AppendError, Block, Key, NewRecord, Speaking, StorageError, Voice};
 
 use crate::{
     attribute::{self, attribute},
-    hub::{Hub, HubError},
+    hub::{Hub, HubError, lock},
+    recall::{Said, document, said},
 };
 
 /// A turn whose words are known.
@@ -16,10 +21,14 @@ pub(crate) struct Turn<'t> {
     pub(crate) end_ms: u64,
     /// The words.
     pub(crate) text: &'t str,
-    /// Their embedding.
-    pub(crate) semantic: &'t [f32],
     /// Who spoke.
     pub(crate) by: By<'t>,
+}
+
+/// A record that was written, and the embedding of its document.
+pub(crate) struct Written {
+    record: RecordId,
+    embedding: Vec<f32>,
 }
 
 /// What is known of who spoke.
@@ -37,12 +46,15 @@ impl Hub {
     /// Attributes a turn and makes it durable. Somebody may ask to forget at any
     /// moment: the speaker that the turn was just given to, or the very session
     /// that is going on, which then begins anew with this turn.
+    ///
+    /// Also says how long the embedding of the text took, for the account.
     pub(crate) fn remember(
         &self,
         session: &mut Session,
         turn: &Turn<'_>,
-    ) -> Result<Record, HubError> {
+    ) -> Result<(Record, Duration), HubError> {
         let store = &self.store;
+        let mut embedding_took = Duration::ZERO;
         let mut new = NewRecord {
             session: session.id,
             start_ms: turn.start_ms,
@@ -54,21 +66,28 @@ impl Hub {
             addressees: Vec::new(),
             text: turn.text.to_owned(),
             attachments: Vec::new(),
-            key: Key {
-                semantic: Block::quantize(turn.semantic),
-                speaker: self.voice_block(turn.by)?,
-                temporal: Block::default(),
-            },
+            key: Key::default(),
         };
         loop {
             new.speaker = self.speaking(turn.by)?;
+            let started = Instant::now();
+            let embedding = self.embed_document(&new)?;
+            embedding_took += started.elapsed();
+            new.key = self.key(&new, &embedding, turn.by)?;
             match store.append(new.clone()) {
                 Err(AppendError::NoSuchSpeaker(_)) if matches!(turn.by, By::Voice(_)) => {}
                 Err(AppendError::NoSuchSession(_)) => {
                     *session = store.begin_session(&session.name, session.started_unix_ms)?;
                     new.session = session.id;
                 }
-                outcome => return Ok(outcome?),
+                outcome => {
+                    let record = outcome?;
+                    *lock(&self.written) = Some(Written {
+                        record: record.id,
+                        embedding,
+                    });
+                    return Ok((record, embedding_took));
+                }
             }
         }
     }
@@ -87,6 +106,51 @@ impl Hub {
     pub(crate) fn somebody_refused(&self) -> Result<bool, StorageError> {
         let voices = self.store.voices()?;
         Ok(voices.iter().any(|voice| voice.consent == Consent::Refused))
+    }
+
+    fn key(&self, new: &NewRecord, embedding: &[f32], by: By<'_>) -> Result<Key, HubError> {
+        let before = self.embedding_before(new.session)?;
+        let said = Said {
+            text: &new.text,
+            own: embedding,
+            before: before.as_deref(),
+            session: new.session.0.saturating_sub(1).into(),
+            start_ms: new.start_ms,
+        };
+        Ok(self.retriever.key(&said, self.voice_block(by)?))
+    }
+
+    fn embed_document(&self, new: &NewRecord) -> Result<Vec<f32>, HubError> {
+        let speaker = match new.speaker {
+            Speaking::Known { id, .. } => Some(id),
+            _ => None,
+        };
+        let voices = self.store.voices()?;
+        let known = voices.iter().find(|voice| Some(voice.speaker) == speaker);
+        let name = self.name_of(known.map_or(speaker, |voice| Some(voice.identity)))?;
+        let text = said(&new.text, &new.attachments);
+        Ok(self.embed(&document(name.as_deref(), new.unix_ms, &text))?)
+    }
+
+    /// The embedding of the record before the next one, where it is of that session.
+    fn embedding_before(&self, session: SessionId) -> Result<Option<Vec<f32>>, HubError> {
+        let newest = self.store.records(RecordFilter {
+            newest_first: true,
+            limit: Some(1),
+            ..RecordFilter::default()
+        })?;
+        let Some(before) = newest.first().filter(|record| record.session == session) else {
+            return Ok(None);
+        };
+        if let Some(written) = &*lock(&self.written)
+            && written.record == before.id
+        {
+            return Ok(Some(written.embedding.clone()));
+        }
+        let name = self.name_of(before.speaker.speaker)?;
+        let text = said(&before.text, &before.attachments);
+        let text = document(name.as_deref(), before.unix_ms, &text);
+        Ok(Some(self.embed(&text)?))
     }
 
     fn speaking(&self, by: By<'_>) -> Result<Speaking, StorageError> {

@@ -104,6 +104,7 @@ impl Daemon {
     fn respond(&self, request: Request) -> Response {
         match request {
             Request::Ask(ask) => desk::ask(&self.hub, ask),
+            Request::Prepare(text) => desk::prepare(&self.hub, &text),
             Request::Enrol(enrol) => desk::enrol(&self.hub, &enrol),
             Request::EstimateVoices => desk::estimate_voices(&self.hub),
             Request::Switch { on } => desk::switch(&self.hub, on),
@@ -111,7 +112,11 @@ impl Daemon {
             Request::Status => self
                 .status()
                 .unwrap_or_else(|error| desk::failure(ErrorCode::Unavailable, &error)),
-            other => desk::answer(self.hub.store(), other),
+            other => {
+                let response = desk::answer(self.hub.store(), other);
+                self.hub.follow_store();
+                response
+            }
         }
     }
 

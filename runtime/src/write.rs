@@ -75,15 +75,14 @@ impl Hub {
             (None, None) => By::Nobody,
         };
         let mut session = self.session_of(write)?;
-        let semantic = self.embed(text).map_err(HubError::from)?;
         let turn = Turn {
             start_ms,
             end_ms,
             text,
-            semantic: &semantic,
             by,
         };
-        Ok(self.remember(&mut session, &turn)?)
+        let (record, _) = self.remember(&mut session, &turn)?;
+        Ok(record)
     }
 
     fn session_of(&self, write: &Write) -> Result<Session, HubError> {

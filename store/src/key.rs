@@ -73,7 +73,7 @@ impl Block {
 }
 
 /// The key of one record, or of a question.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Key {
     /// What was said.
     pub semantic: Block,

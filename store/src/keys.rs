@@ -188,26 +188,45 @@ impl KeyTable {
     ///
     /// A part is `weight * query scale * key scale * dot product`. Scales,
     /// weights and dot products are bounded, so no score is infinite or NaN.
-    pub fn score_top_k(&self, query: &Query, k: usize) -> Result<Vec<Scored>, QueryError> {
+    ///
+    /// `words` says how well the words of each record fit, in the order of
+    /// [`ids`](Self::ids), and counts towards what was said; empty for nothing.
+    ///
+    /// # Panics
+    /// If `words` has another length.
+    pub fn score_top_k(
+        &self,
+        query: &Query,
+        words: &[f32],
+        k: usize,
+    ) -> Result<Vec<Scored>, QueryError> {
         let Some(layout) = self.layout else {
             return Ok(Vec::new());
         };
         query.key.check(Some(layout))?;
+        let given = words.len();
+        assert!(given == 0 || given == self.len, "words of each record");
         let scanner = Scanner::new(layout.sizes());
         let mut slots = vec![Hit::NONE; k.min(self.len)];
         let mut best = [TopK::new(&mut slots)];
-        let asked = [scan::Query {
-            factors: query.factors,
-            values: &query.values,
-        }];
+        let mut words_left = words;
         for (number, page) in self.pages.iter().enumerate() {
+            let of_page;
+            (of_page, words_left) = words_left.split_at(page.ids.len().min(words_left.len()));
+            let asked = [scan::Query {
+                factors: query.factors,
+                values: &query.values,
+                added: of_page,
+            }];
             scanner.scan(&page.to_scan(number), &asked, &mut best);
         }
         Ok(best[0].hits().iter().map(|hit| self.scored(hit)).collect())
     }
 
     fn scored(&self, hit: &Hit<3>) -> Scored {
-        let [what, who, when] = hit.parts;
+        let [_, who, when] = hit.parts;
+        // What was said counts by meaning and by words.
+        let what = hit.score - who - when;
         Scored {
             id: self.pages[hit.row / PAGE_ROWS].ids[hit.row % PAGE_ROWS],
             scores: PartialScores { who, what, when },

@@ -58,7 +58,7 @@ fn assert_close(found: &[Scored], expected: &[Scored]) {
 
 fn top(table: &KeyTable, key: &Key, weights: Weights, k: usize) -> Vec<Scored> {
     let query = Query::new(key.clone(), weights).unwrap();
-    table.score_top_k(&query, k).unwrap()
+    table.score_top_k(&query, &[], k).unwrap()
 }
 
 #[test]
@@ -131,12 +131,12 @@ fn the_largest_numbers_give_a_finite_score() {
 fn queries_that_do_not_fit_are_refused() {
     let (_, store, session) = store();
     let query = Query::new(key(1), WEIGHTS).unwrap();
-    assert_eq!(store.keys().score_top_k(&query, 3), Ok(Vec::new()));
+    assert_eq!(store.keys().score_top_k(&query, &[], 3), Ok(Vec::new()));
     store.append(turn(session, "x")).unwrap();
     let mut longer = key(1);
     longer.semantic.values.push(0);
     let query = Query::new(longer, WEIGHTS).unwrap();
-    let error = store.keys().score_top_k(&query, 3);
+    let error = store.keys().score_top_k(&query, &[], 3);
     assert!(matches!(
         error,
         Err(QueryError::Key(KeyError::Layout { .. }))

@@ -94,7 +94,7 @@ fn assert_key(store: &Store, n: i16) {
         when: 1.0,
     };
     let query = Query::new(key, weights).unwrap();
-    let scored = store.keys().score_top_k(&query, 9).unwrap();
+    let scored = store.keys().score_top_k(&query, &[], 9).unwrap();
     let own = scored.iter().find(|scored| scored.id.0 == n as u64);
     let total = own.unwrap().scores.total();
     assert!((total - square / 127.0 / 127.0).abs() < 1e-3, "{total}");

@@ -45,6 +45,7 @@ enum Kind {
     VoiceprintEcapa,
     Asr,
     Embed,
+    Threew,
 }
 
 impl Kind {
@@ -55,6 +56,7 @@ impl Kind {
             Self::VoiceprintEcapa => "voiceprint-ecapa",
             Self::Asr => "asr",
             Self::Embed => "embed",
+            Self::Threew => "threew",
         }
     }
 }

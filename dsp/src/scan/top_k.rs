@@ -5,7 +5,7 @@
 pub struct Hit<const B: usize> {
     /// The number of the key.
     pub row: usize,
-    /// The score: the sum of its parts.
+    /// The score: the sum of its parts, and what the query added.
     pub score: f32,
     /// What each block contributes.
     pub parts: [f32; B],
@@ -51,8 +51,8 @@ impl<'a, const B: usize> TopK<'a, B> {
 
     /// Keeps a key if it is among the best.
     #[inline(always)]
-    pub(super) fn offer(&mut self, row: usize, parts: [f32; B]) {
-        let score = parts.iter().fold(0.0, |sum, part| sum + part);
+    pub(super) fn offer(&mut self, row: usize, parts: [f32; B], added: f32) {
+        let score = parts.iter().fold(0.0, |sum, part| sum + part) + added;
         let hit = Hit { row, score, parts };
         if self
             .slots

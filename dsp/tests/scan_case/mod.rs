@@ -24,7 +24,11 @@ pub fn checksum(kernel: Kernel) -> u64 {
     let mut asked = [[0_i8; STRIDE]; QUERIES];
     let queries = asked.each_mut().map(|values| {
         let factors = fill(values, &mut seed);
-        Query { factors, values }
+        Query {
+            factors,
+            values,
+            added: &[],
+        }
     });
     let mut slots = [[Hit::NONE; BEST]; QUERIES];
     let mut best = slots.each_mut().map(|slots| TopK::new(slots));

@@ -44,9 +44,9 @@ class Features:
     named_voice: np.ndarray
     """Sum of the centroids of the people that the question names, [Q, 192]."""
     bm25: np.ndarray
-    """Over the document, [Q, N]."""
+    """Over the document, as a baseline, [Q, N]."""
     lexical: np.ndarray
-    """Mean of BM25 over the document, and over the document with the text before it; the best record 1, [Q, N]."""
+    """Mean of BM25 over date and text, and over these with the text before; the best record 1, [Q, N]."""
     eligible: np.ndarray
     """Which records a question may draw on, [Q, N]."""
     support: np.ndarray
@@ -59,10 +59,10 @@ def features(pool: Pool, embed: Embedder, rng: np.random.Generator) -> Features:
     embedding = embed([record.document for record in records])
     follows = np.array([record.follows for record in records])
     numbers = {episode: number for number, episode in enumerate(dict.fromkeys(r.episode for r in records))}
-    own = [terms(record.document) for record in records]
+    own = [terms(f"{record.date} {record.text}") for record in records]
     before = [terms(records[i - 1].text) if record.follows else [] for i, record in enumerate(records)]
     asked = [terms(question.text) for question in questions]
-    bm25 = _score(Bm25(own), asked)
+    alone = _score(Bm25(own), asked)
     with_context = _score(Bm25([a + b for a, b in zip(own, before, strict=True)]), asked)
     place = {person: number for number, person in enumerate(dict.fromkeys((r.episode, r.speaker) for r in records))}
     speaker = np.array([place[record.episode, record.speaker] for record in records])
@@ -91,8 +91,8 @@ def features(pool: Pool, embed: Embedder, rng: np.random.Generator) -> Features:
         voice=voice,
         asker_voice=np.array([sum_of(q, [q.asker] if q.asker else []) for q in questions]),
         named_voice=np.array([sum_of(q, named(q.text, q.names)) for q in questions]),
-        bm25=bm25,
-        lexical=(best_is_one(bm25) + best_is_one(with_context)) / 2,
+        bm25=_score(Bm25([terms(record.document) for record in records]), asked),
+        lexical=(best_is_one(alone) + best_is_one(with_context)) / 2,
         eligible=np.array([eligible(question, records) for question in questions]),
         support=support,
     )

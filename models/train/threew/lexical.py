@@ -1,11 +1,12 @@
 """BM25 with English stemming (Okapi, k1 = 1.2, b = 0.75), as a dense score for every record."""
 
-import re
 from collections import Counter, defaultdict
 from functools import cache
 
 import numpy as np
 import snowballstemmer
+
+from .cues import words
 
 K1, B = 1.2, 0.75
 #: Words that say nothing about what a record is about.
@@ -26,8 +27,7 @@ def stem(word: str) -> str:
 
 def terms(text: str) -> list[str]:
     """The stems of a text, without stop words."""
-    words = re.findall(r"[a-z0-9]+", text.lower().replace("\u2019", "'"))
-    return [stem(word) for word in words if word not in STOP]
+    return [stem(word) for word in words(text) if word not in STOP]
 
 
 class Bm25:

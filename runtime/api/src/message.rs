@@ -164,6 +164,9 @@ pub enum Request {
     },
     /// Rewrite the memory's file without its gaps. Answered by [`Response::Done`].
     Compact,
+    /// The words so far of a question that is still being asked. Whoever then asks
+    /// the same in text is answered sooner. Answered by [`Response::Done`].
+    Prepare(String),
 }
 
 /// A voice to be learned.

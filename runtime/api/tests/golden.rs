@@ -190,6 +190,7 @@ fn requests() -> Vec<(&'static str, Request)> {
         ),
         ("request.switch", Request::Switch { on: false }),
         ("request.compact", Request::Compact),
+        ("request.prepare", Request::Prepare("Where".into())),
     ]
 }
 

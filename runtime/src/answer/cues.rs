@@ -1,4 +1,4 @@
-//! What a question's own words say about time and about who is meant.
+//! What a question's own words say about time, and whether a record says anything.
 
 /// Which state of a matter a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +40,6 @@ const CHANGE: &[&str] = &[
     "difference",
     "instead of",
 ];
-const FIRST_PERSON: &[&str] = &[
-    "i", "i'm", "i've", "i'd", "i'll", "me", "my", "mine", "myself",
-];
-
 /// The state that a question asks for.
 pub fn state(question: &str) -> State {
     let words = words(question);
@@ -58,11 +54,6 @@ pub fn state(question: &str) -> State {
     }
 }
 
-/// Whether the asker asks about themself.
-pub fn is_first_person(question: &str) -> bool {
-    any(&words(question), FIRST_PERSON)
-}
-
 /// Whether a record only asks: every sentence in it is a question. Who asks
 /// where the keys are does not say where they are.
 pub fn only_asks(text: &str) -> bool {
@@ -71,15 +62,6 @@ pub fn only_asks(text: &str) -> bool {
         .filter(|c| matches!(c, '.' | '!' | '?'))
         .peekable();
     ends.peek().is_some() && ends.all(|end| end == '?')
-}
-
-/// Whether a name, of one word or more, is said in the question; a possessive
-/// counts.
-pub fn names(question: &str, name: &str) -> bool {
-    let spoken = words(question);
-    let name = words(name);
-    !name.is_empty()
-        && (any(&spoken, &[&name.join(" ")]) || any(&spoken, &[&format!("{}'s", name.join(" "))]))
 }
 
 /// Whether one of the phrases stands in the words as whole words.
@@ -124,16 +106,5 @@ mod tests {
         assert!(only_asks("Really? Where?"));
         assert!(!only_asks("It is on Tuesday. Could you drive me?"));
         assert!(!only_asks("I looked for them"));
-    }
-
-    #[test]
-    fn persons_are_heard_as_whole_words() {
-        assert!(is_first_person("What did I say?"));
-        assert!(is_first_person("When is my appointment?"));
-        assert!(!is_first_person("What is in it, Tim?"));
-        assert!(names("What is Ben's plan?", "Ben"));
-        assert!(names("did aunt may call", "Aunt May"));
-        assert!(!names("When is the bench painted?", "Ben"));
-        assert!(!names("Anything", ""));
     }
 }

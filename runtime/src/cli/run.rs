@@ -110,6 +110,7 @@ fn expire_hourly(daemon: Arc<Daemon>) -> io::Result<()> {
             Err(StorageError::Off) => {}
             Err(error) => tracing::error!(%error, "what is too old was not forgotten"),
         }
+        daemon.hub().follow_store();
         thread::sleep(EXPIRE_EVERY);
     };
     let thread = thread::Builder::new().name("expire".to_owned());

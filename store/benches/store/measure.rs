@@ -260,7 +260,7 @@ fn query_while_writing(folder: &Path) -> Outcome<Vec<Series>> {
     )?;
     let store = fill(&folder.join("query"), KEYS, Form::Plain)?;
     let session = store.sessions()?[0].id;
-    let score = || store.keys().score_top_k(&query, 15);
+    let score = || store.keys().score_top_k(&query, &[], 15);
     let best: Vec<i64> = score()?.iter().map(|scored| scored.id.0 as i64).collect();
     let scan = median(|| {
         black_box(score()?);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use earwitness::recall::RecallOptions;
+use earwitness::recall::{RecallOptions, Retriever as Device};
 use earwitness_models::{embed::TextEmbedder, manifest::Kind, pack::Pack};
 use earwitness_tests::{
     connect::ThreeW,
@@ -126,9 +126,11 @@ impl Opener {
             Name::Dense => Box::new(Dense::new(self.embedder()?)),
             Name::Rrf => Box::new(Rrf::new(self.words_and_meaning()?)),
             Name::Fusion => Box::new(MinMax::new(self.words_and_meaning()?)),
-            // The device's temporal block is silent until it has a trained head,
-            // so there is nothing to switch off yet.
-            Name::Threew | Name::ThreewNoTime => self.threew(device)?,
+            Name::Threew => self.threew(device)?,
+            Name::ThreewNoTime => self.threew(RecallOptions {
+                when: 0.0,
+                ..device
+            })?,
             Name::ThreewNoSpeaker => self.threew(RecallOptions { who: 0.0, ..device })?,
         })
     }
@@ -150,7 +152,9 @@ impl Opener {
     }
 
     fn threew(&mut self, options: RecallOptions) -> Result<Box<dyn Retriever>> {
-        Ok(Box::new(ThreeW::new(self.embedder()?, options)))
+        let pack = Pack::open(&self.packs, Kind::Threew)?;
+        let device = Device::load(&pack, options)?;
+        Ok(Box::new(ThreeW::new(self.embedder()?, device)))
     }
 }
 

@@ -1,31 +1,43 @@
 //! From a question to the records that support an answer: 3W scoring
 //! (PERSIST section 2.2).
 //!
-//! The query has the blocks of a key: what is asked about (the question's
-//! sentence embedding), whose words are meant (a voice), and when. Its weights
-//! say how much each block counts for this question. The temporal block stays
-//! silent until a head for it has been trained.
+//! A question looks for what was said, by whom and when; the trained head reads
+//! from its words how much each of these counts. Words that a record shares with
+//! the question count as well. What can be worked out while a question is still
+//! being spoken is ([`Hub::prepare`]); then only scoring is left.
+
+mod document;
+mod retriever;
+mod words;
 
 use std::time::Instant;
 
 use earwitness_api::types::{
     Answer, AskTimings, Attribution, Evidence, PartialScores, Record, Session, Speaker, SpeakerId,
 };
-use earwitness_store::{Block, Key, KeyLayout, Query, QueryError, Scored, Voice, Weights};
+use earwitness_store::{StorageError, Voice};
+
+pub(crate) use document::{document, said};
+pub use retriever::{Prepared, Retriever, Said, Setting};
 
 use crate::{
-    answer::{Question, cues},
+    answer::Question,
     attribute::recognise,
-    hub::{Hub, HubError},
+    hub::{Hub, HubError, lock},
 };
 
-/// How evidence is found.
+/// How evidence is found. The head knows how much each part counts; the weights
+/// here are factors to that.
 #[derive(Clone, Copy, Debug)]
 pub struct RecallOptions {
-    /// Weight of the semantic block.
+    /// Of the semantic block.
     pub what: f32,
-    /// Weight of the speaker block where the question is about one person.
+    /// Of the speaker block.
     pub who: f32,
+    /// Of the temporal block.
+    pub when: f32,
+    /// Of the words.
+    pub words: f32,
     /// Records that the answerer may choose from.
     pub candidates: usize,
 }
@@ -34,7 +46,9 @@ impl Default for RecallOptions {
     fn default() -> Self {
         Self {
             what: 1.0,
-            who: 0.25,
+            who: 1.0,
+            when: 1.0,
+            words: 1.0,
             candidates: 8,
         }
     }
@@ -51,52 +65,34 @@ pub enum Asker<'a> {
     Voice(&'a [f32]),
 }
 
-/// Whose words a question is about: the asker's in the first person, a named
-/// person's, or anybody's. A soft preference, never a filter.
-pub fn person_meant(
-    question: &str,
-    asker: Option<SpeakerId>,
-    speakers: &[Speaker],
-) -> Option<SpeakerId> {
-    let named = speakers.iter().find(|speaker| {
-        speaker
-            .name
-            .as_deref()
-            .is_some_and(|name| cues::names(question, name))
-    });
-    match named {
-        Some(speaker) => Some(speaker.id),
-        None if cues::is_first_person(question) => asker,
-        None => None,
-    }
-}
-
-/// The query of one question; `voice` is the centroid of the person meant.
-pub fn query(
-    semantic: &[f32],
-    voice: Option<&[f32]>,
-    layout: KeyLayout,
-    options: &RecallOptions,
-) -> Result<Query, QueryError> {
-    let key = Key {
-        semantic: Block::quantize(semantic),
-        speaker: voice.map_or_else(|| Block::unknown(layout.speaker), Block::quantize),
-        temporal: Block::unknown(layout.temporal),
-    };
-    Query::new(
-        key,
-        Weights {
-            what: options.what,
-            who: options.who,
-            when: 0.0,
-        },
-    )
-}
-
 impl Hub {
     /// The name that somebody gave a speaker.
     pub fn name_of(&self, speaker: Option<SpeakerId>) -> Result<Option<String>, HubError> {
         Ok(name_of(speaker, &self.store.speakers()?))
+    }
+
+    /// Reads the words of new records ahead of the next question, and lets go of
+    /// those that were forgotten.
+    pub fn follow_store(&self) {
+        match self.retriever.follow(&self.store) {
+            Ok(()) | Err(HubError::Storage(StorageError::Off)) => {}
+            Err(error) => tracing::error!(%error, "the words of new records cannot be read"),
+        }
+    }
+
+    /// Takes in the words of a question so far, while it is still being asked: to
+    /// answer a question of the same words, only scoring is left then.
+    pub fn prepare(&self, text: &str) -> Result<(), HubError> {
+        let question = self.prepared(text)?;
+        *lock(&self.prepared) = Some(question);
+        Ok(())
+    }
+
+    fn prepared(&self, text: &str) -> Result<Prepared, HubError> {
+        if let Some(question) = lock(&self.prepared).take_if(|question| question.text == text) {
+            return Ok(question);
+        }
+        Ok(self.retriever.prepare(text, self.embed(text)?))
     }
 
     /// Answers a typed question.
@@ -127,20 +123,26 @@ impl Hub {
         mut timings: AskTimings,
     ) -> Result<Answer, HubError> {
         let started = Instant::now();
-        let semantic = self.embed(text)?;
+        let question = self.prepared(text)?;
         timings.embed_ms = elapsed_ms(started);
 
         let started = Instant::now();
         let speakers = self.store.speakers()?;
-        let voices = self.store.voices()?;
-        let asker = self.recognise(asker, &voices);
-        let meant = person_meant(text, asker.speaker, &speakers);
-        let voice = voices.iter().find(|voice| Some(voice.speaker) == meant);
-        let ranked = self.rank(&semantic, voice)?;
+        let sessions = self.store.sessions()?;
+        let asker = self.recognise(asker, &self.store.voices()?);
+        let setting = Setting {
+            asker: asker.speaker,
+            speakers: &speakers,
+            // The next one: a question is asked after all that is remembered.
+            session: sessions.last().map_or(0, |session| session.id.0.into()),
+        };
+        let count = self.retriever.options().candidates;
+        let ranked = self
+            .retriever
+            .rank(&self.store, &question, &setting, count)?;
         timings.score_ms = elapsed_ms(started);
 
         let started = Instant::now();
-        let sessions = self.store.sessions()?;
         let mut evidence = Vec::with_capacity(ranked.len());
         for scored in ranked {
             // A record that was forgotten since the snapshot is no evidence.
@@ -168,17 +170,6 @@ impl Hub {
             evidence,
             timings,
         })
-    }
-
-    /// The best keys for a question; none in an empty memory.
-    fn rank(&self, semantic: &[f32], voice: Option<&Voice>) -> Result<Vec<Scored>, HubError> {
-        let (keys, options) = (self.store.keys(), &self.options.recall);
-        let Some(layout) = keys.layout() else {
-            return Ok(Vec::new());
-        };
-        let voice = voice.map(|voice| voice.centroid.as_slice());
-        let query = query(semantic, voice, layout, options)?;
-        Ok(keys.score_top_k(&query, options.candidates)?)
     }
 
     /// Names the asker; a voice that matches nobody stays unknown, and nothing
