@@ -14,21 +14,21 @@ from .common import MOONSHINE_VOICE, Fetcher, RecipeError, sha256, speech, write
 from .voiceprint import FBANK, fbank, utterances
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "ecapa-tdnn" / "model.onnx"
-MODEL_SHA256 = "7ebb0ae0711a2cb38130551c87c6d1187ed1b51d2aef11ebc42f7add7a8f0271"
+MODEL_SHA256 = "807cbcfff1ae30d65bc48b14224e444afd081039e0c26b922d5cde189506fde8"
 
 # Found by `python -m train.ecapa calibrate` on 43 speakers (339 turns) that the model never
 # heard: the twelve of an4-03 and an4-04, and the held-out ones of libri-voices. A
-# plain tracker attributes 83 % of their turns rightly, hardly less from 0.39 to 0.44.
-THRESHOLDS = {"match": 0.41, "update": 0.47, "merge": 0.35}
-CALIBRATION = {"slope": 15.3, "offset": -5.4}
+# plain tracker attributes 92 % of their turns rightly, hardly less from 0.44 to 0.49.
+THRESHOLDS = {"match": 0.46, "update": 0.52, "merge": 0.40}
+CALIBRATION = {"slope": 18.6, "offset": -7.5}
 
 MANIFEST = {
     "kind": "voiceprint",
     "name": "earwitness-ecapa-tdnn-256",
-    "version": "1",
+    "version": "2",
     "license": "CC-BY-4.0",
     "attribution": (
-        "Model by the Earwitness project, distilled from WeSpeaker's ResNet34 (redistributed by pyannote.ai and Moonshine AI under CC BY 4.0, "
+        "Model by the Earwitness project, its first layers WeSpeaker's ResNet34's and the others distilled from it (redistributed by pyannote.ai and Moonshine AI under CC BY 4.0, "
         "https://creativecommons.org/licenses/by/4.0/) on LibriSpeech (CC BY 4.0) and CMU AN4 (Carnegie Mellon University). "
         "The recordings in parity.safetensors come from Moonshine Voice (MIT)."
     ),
@@ -37,7 +37,9 @@ MANIFEST = {
     "output": {"shape": [192], "meaning": "voiceprint, to be compared by cosine"},
     "thresholds": THRESHOLDS,
     "calibration": CALIBRATION,
-    "parity": {"metric": "min_cosine", "bound": 0.999},
+    # A feature that differs in its last bits may get another code, and thirty layers of codes
+    # make more of it; between 8 bits and float the cosine is 0.9952.
+    "parity": {"metric": "min_cosine", "bound": 0.995},
 }
 
 

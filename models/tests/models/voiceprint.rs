@@ -127,7 +127,7 @@ fn the_quantized_model_computes_in_integers() {
     let pack = support::variant(Kind::Voiceprint, Some("ecapa"));
     let counts = operator_counts(&pack, "model.onnx").unwrap();
     let count = |name: &str| counts.get(name).copied().unwrap_or(0);
-    assert!(count("QLinearConv u8") >= 19, "{counts:?}");
+    assert!(count("QLinearConv u8") >= 40, "{counts:?}");
     assert_eq!(count("Im2col f32") + count("Conv f32"), 0, "{counts:?}");
     assert!(count("OptMatMul f32") <= 10, "{counts:?}");
     assert!(pack.read("model.onnx").unwrap().len() <= 3 << 20);

@@ -16,7 +16,7 @@ def plot(work: Path) -> None:
     # Without a date and with a fixed salt the file depends on the figures alone.
     pyplot.rcParams.update({"svg.hashsalt": "earwitness", "svg.fonttype": "none"})
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4))
-    for name in ("distance", "relation", "angular"):
+    for name in ("distance", "relation", "hints"):
         left.plot(steps, [entry[name] for entry in history], label=name)
     left.set(xlabel="step", title="loss on augmented crops")
     left.legend()

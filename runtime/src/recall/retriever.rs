@@ -195,7 +195,7 @@ fn named(text: &str, speakers: &[Speaker]) -> Vec<SpeakerId> {
 mod tests {
     use super::*;
 
-    fn speaker(id: u64, name: &str) -> Speaker {
+    fn speaker(id: u32, name: &str) -> Speaker {
         Speaker {
             id: SpeakerId(id),
             name: Some(name.to_owned()),
