@@ -14,8 +14,9 @@ pub const NO_RECORD: &str = "I have no record of that.";
 /// Quotes the record that fits the question best.
 #[derive(Clone, Debug)]
 pub struct Extractive {
-    /// Semantic score (the weighted dot product of the semantic blocks) below
-    /// which a record supports nothing.
+    /// Score of meaning and words below which a record supports nothing. In the
+    /// household of the demo, what answers a question has 0.82 and more, and the best
+    /// of what does not, 0.56.
     pub min_what: f32,
     /// How far below the best a record may score and still be about the same
     /// matter, when an earlier or later state of it is asked for.
@@ -31,7 +32,7 @@ impl Extractive {
     /// An answerer that words dates in the given time zone.
     pub fn new(zone: TimeZone) -> Self {
         Self {
-            min_what: 0.38,
+            min_what: 0.7,
             same_matter: 0.2,
             same_fit: 0.05,
             zone,
@@ -159,8 +160,8 @@ mod tests {
 
     fn plans() -> [Evidence; 3] {
         [
-            said(5, "I leave on Thursday.", 0.7),
-            said(2, "I leave on Monday.", 0.68),
+            said(5, "I leave on Thursday.", 0.9),
+            said(2, "I leave on Monday.", 0.88),
             said(9, "The cat is out.", 0.1),
         ]
     }
@@ -191,7 +192,7 @@ mod tests {
         };
         assert_eq!(reply("Where is the cat?", &[]), nothing);
         assert_eq!(
-            reply("Where is the dog?", &[said(1, "The cat is out.", 0.3)]),
+            reply("Where is the dog?", &[said(1, "The cat is out.", 0.6)]),
             nothing
         );
         assert_eq!(
