@@ -7,6 +7,7 @@ mod bench;
 mod boards;
 mod cross;
 mod disassembly;
+mod flash;
 mod fuzz;
 mod harness;
 mod models;
@@ -44,6 +45,8 @@ enum Chore {
     Boards,
     /// Measures the programs of microphone nodes against their budgets
     Sizes(sizes::Args),
+    /// Writes a hub's disk or a node's program, and verifies it
+    Flash(flash::Args),
     /// Runs a board under QEMU and checks what it does
     Qemu(node::QemuArgs),
     /// Evaluates on a folder of episodes
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Chore::Demo(args) => harness::demo(&args),
         Chore::Boards => boards::list(),
         Chore::Sizes(args) => sizes::run(&args),
+        Chore::Flash(args) => flash::run(&args),
         Chore::Qemu(args) => node::qemu(&args),
         Chore::Eval(args) => harness::eval(&args),
         Chore::Bench(args) => bench::run_all(&args),

@@ -180,7 +180,7 @@ fn compare_on_arm(packs: &Path, kinds: &[Kind]) -> Result<()> {
         Build::Release.make()?;
         let mut here = Command::new(Build::Release.program("earwitness-pack"));
         let here = voiceprints(here.arg("voiceprints").arg(&folder))?;
-        let there = voiceprints(&mut on_arm("voiceprints", &[folder.clone()])?)?;
+        let there = voiceprints(&mut on_arm("voiceprints", std::slice::from_ref(&folder))?)?;
         let least = least_cosine(&here, &there)?;
         println!(
             "{}: voiceprints here and on 64-bit Arm, least cosine {least:.7}",
