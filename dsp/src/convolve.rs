@@ -2,7 +2,7 @@
 //!
 //! An image is `[channels, height, width]` of unsigned codes; a sequence is an image
 //! of height 1. Four channels of one place lie side by side in the packed image
-//! ([`image`]), as the instructions for neural networks want them, and the output is
+//! (`image`), as the instructions for neural networks want them, and the output is
 //! worked on as one long line of places: a tap of the kernel is then an offset into
 //! the packed image, and nothing is copied out of it for every window. What lies
 //! between the end of a row and the start of the next is computed too and left out.
