@@ -58,6 +58,8 @@ impl ThreeW {
 impl Retriever for ThreeW {
     fn index(&mut self, records: &[PoolRecord<'_>]) -> Result<()> {
         let mut memory = Memory::empty()?;
+        // Another memory with the same ids: what was known of the last one has to go.
+        self.retriever.follow(&memory.store)?;
         for (place, record) in records.iter().enumerate() {
             let before = place.checked_sub(1).map(|before| &records[before]);
             let before = before.filter(|before| {
