@@ -48,9 +48,11 @@ fn run() -> Outcome<()> {
         Some(folder) => tempfile::tempdir_in(folder)?,
         None => tempfile::tempdir()?,
     };
-    let series = measure::all(folder.path(), options.small)?;
-    for one in &series {
-        eprintln!("{one}");
+    let mut series = Vec::new();
+    for part in measure::parts(options.small) {
+        let measured = part(folder.path())?;
+        measured.iter().for_each(|one| eprintln!("{one}"));
+        series.extend(measured);
     }
     let report = serde_json::json!({
         "command": "bench store",

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::fmt::{self, Display};
 use std::fs;
 use std::hint::black_box;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -82,25 +83,33 @@ impl Display for Series {
     }
 }
 
-pub fn all(folder: &Path, small: bool) -> Outcome<Vec<Series>> {
+/// One part of the benchmark, in a folder of the medium that is measured.
+pub type Part = Box<dyn FnOnce(&Path) -> Outcome<Vec<Series>>>;
+
+/// The whole benchmark, a part at a time.
+pub fn parts(small: bool) -> Vec<Part> {
     let (plain, sealed) = (Form::Plain, Form::Sealed);
-    let mut series = appends(folder, 400, 1, plain)?;
-    series.extend(appends(folder, 400, 1, sealed)?);
-    for group in [16, 64, 256] {
-        series.extend(appends(folder, 64 * group, group, plain)?);
+    let mut parts: Vec<Part> = Vec::new();
+    for (count, group, form) in [
+        (400, 1, plain),
+        (400, 1, sealed),
+        (64 * 16, 16, plain),
+        (64 * 64, 64, plain),
+        (64 * 64, 64, sealed),
+        (64 * 256, 256, plain),
+        (64 * 256, 256, sealed),
+    ] {
+        parts.push(Box::new(move |folder| appends(folder, count, group, form)));
     }
-    series.extend(appends(folder, 64 * 256, 256, sealed)?);
-    let sizes: &[u64] = if small {
-        &[1000, 50_000]
-    } else {
-        &[1000, 50_000, 500_000]
-    };
-    for size in sizes {
-        series.extend(opening(folder, *size, plain)?);
+    let sizes = [1000, 50_000, 500_000];
+    for count in &sizes[..if small { 2 } else { 3 }] {
+        for form in [plain, sealed] {
+            let count = *count;
+            parts.push(Box::new(move |folder| opening(folder, count, form)));
+        }
     }
-    series.extend(opening(folder, 50_000, sealed)?);
-    series.extend(query_while_writing(folder)?);
-    Ok(series)
+    parts.push(Box::new(query_while_writing));
+    parts
 }
 
 fn turns(range: std::ops::Range<u64>, session: SessionId) -> Vec<NewRecord> {
@@ -187,6 +196,11 @@ fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
+/// Bytes of the medium that a file takes: those blocks of it that were written to.
+fn taken(path: &Path) -> Outcome<f64> {
+    Ok(fs::metadata(path)?.blocks() as f64 * 512.0)
+}
+
 /// Opening a store until its keys are ready, and what they take in memory.
 fn opening(folder: &Path, count: u64, form: Form) -> Outcome<Vec<Series>> {
     let path = folder.join("opening");
@@ -199,7 +213,7 @@ fn opening(folder: &Path, count: u64, form: Form) -> Outcome<Vec<Series>> {
     let store = opened.ok_or("not opened")??;
     let keys = store.keys().len();
     drop(store);
-    let bytes_on_disk = fs::metadata(&path)?.len() as f64 / count as f64;
+    let bytes_on_disk = taken(&path)? / count as f64;
     let sqlite_path = folder.join("opening.sqlite");
     let mut sqlite = Sqlite::open(&sqlite_path)?;
     groups(count, 1024).try_for_each(|range| sqlite.append(range))?;
@@ -209,7 +223,7 @@ fn opening(folder: &Path, count: u64, form: Form) -> Outcome<Vec<Series>> {
     let theirs = milliseconds(started);
     assert_eq!(loaded.len(), keys);
     drop(loaded);
-    let sqlite_on_disk = fs::metadata(&sqlite_path)?.len() as f64 / count as f64;
+    let sqlite_on_disk = taken(&sqlite_path)? / count as f64;
     let bare = folder.join("opening.plain");
     fs::write(&bare, vec![7; count as usize * key_bytes(0).len()])?;
     let started = Instant::now();
