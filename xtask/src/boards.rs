@@ -36,6 +36,8 @@ pub struct Board {
     pub budget: Budget,
     /// How a program gets onto it.
     pub flash: Flash,
+    /// What a hub's image is made of; none where none can be made.
+    pub image: Option<Image>,
 }
 
 /// What runs on a board.
@@ -96,6 +98,18 @@ pub enum Flash {
         /// probe-rs's name of the chip.
         chip: String,
     },
+}
+
+/// What a hub's image is made of.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// Debian's package of the kernel.
+    pub kernel: String,
+    /// Drivers to load before anything is mounted; those that they need come along.
+    pub modules: Vec<String>,
+    /// What the runtime is started with.
+    pub arguments: Vec<String>,
 }
 
 /// A size, written as `128 KiB`.
@@ -184,6 +198,10 @@ impl Board {
             Flash::BlockDevice => self.class == Class::Hub,
             Flash::ProbeRs { .. } => self.class == Class::MicNode,
         };
+        ensure!(
+            self.image.is_none() || self.class == Class::Hub,
+            "[image] is for hubs: a node is a program alone"
+        );
         ensure!(
             flashes,
             "[flash] does not fit the class: hubs take block-device or emulator, nodes \

@@ -10,10 +10,13 @@ mod disassembly;
 mod flash;
 mod fuzz;
 mod harness;
+mod hub;
+mod image;
 mod models;
 mod node;
 mod process;
 mod progress;
+mod qemu;
 mod report;
 mod sizes;
 mod test;
@@ -45,10 +48,14 @@ enum Chore {
     Boards,
     /// Measures the programs of microphone nodes against their budgets
     Sizes(sizes::Args),
+    /// Makes all that a hub boots from: kernel, initramfs and disk
+    Image(image::Args),
+    /// Cuts the power of an emulated hub while it listens, again and again
+    Cuts(hub::CutsArgs),
     /// Writes a hub's disk or a node's program, and verifies it
     Flash(flash::Args),
     /// Runs a board under QEMU and checks what it does
-    Qemu(node::QemuArgs),
+    Qemu(qemu::Args),
     /// Evaluates on a folder of episodes
     Eval(harness::Args),
     /// Measures how fast a part is, beside a peer
@@ -66,8 +73,10 @@ fn main() -> ExitCode {
         Chore::Demo(args) => harness::demo(&args),
         Chore::Boards => boards::list(),
         Chore::Sizes(args) => sizes::run(&args),
+        Chore::Image(args) => image::run_image(&args),
+        Chore::Cuts(args) => hub::cuts(&args),
         Chore::Flash(args) => flash::run(&args),
-        Chore::Qemu(args) => node::qemu(&args),
+        Chore::Qemu(args) => qemu::run(&args),
         Chore::Eval(args) => harness::eval(&args),
         Chore::Bench(args) => bench::run_all(&args),
         Chore::Fuzz(args) => fuzz::run(&args),

@@ -82,6 +82,11 @@ pub fn ensure(programs: Build) -> Result<PathBuf> {
     provide(Kind::value_variants(), false, programs)
 }
 
+/// The project's corner of the user's cache.
+pub fn cache_folder() -> Result<PathBuf> {
+    Ok(Cache::open()?.folder)
+}
+
 /// The Python that made the packs, which has onnxruntime.
 pub fn python() -> Result<PathBuf> {
     Ok(Python::prepare(&Cache::open()?)?.program().to_owned())

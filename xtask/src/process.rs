@@ -74,6 +74,19 @@ pub fn run_quietly(command: &mut Command, mut on_line: impl FnMut(&str)) -> Resu
     Ok(last_lines.pop_back().unwrap_or_default())
 }
 
+/// Runs a command and gives what it printed.
+pub fn output(command: &mut Command) -> Result<String> {
+    let shown = show(command);
+    let done = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start `{shown}`"))?;
+    if !done.status.success() {
+        bail!("`{shown}` failed ({})", done.status);
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
 /// Announces a step on standard error, then runs it.
 pub fn step(name: &str, command: &mut Command) -> Result<()> {
     eprintln!("\n== {name}: {}", show(command));

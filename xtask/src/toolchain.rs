@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::process::{cargo, root, succeeds, target};
 
@@ -169,6 +169,16 @@ impl Toolchain {
             format!("{program} {before} {name} {after}"),
         );
         Ok(())
+    }
+
+    /// The QEMU that runs whole 64-bit Arm machines. The error says how to get it.
+    pub fn system_emulator() -> Result<&'static str> {
+        let program = "qemu-system-aarch64";
+        ensure!(
+            starts(program),
+            "{program} was not found; on Debian: `apt install qemu-system-arm`"
+        );
+        Ok(program)
     }
 
     /// The QEMU that runs this target's programs. The error says how to get it.

@@ -1,0 +1,126 @@
+//! The first process of a hub.
+//!
+//! It lives in the initramfs and needs nothing else: it mounts what there is, sets the
+//! clock, chooses one of two slots, and keeps the slot's daemon running. A slot is an
+//! image of the runtime with its model packs, read-only; the store, the kept time and
+//! the choice of the slot lie on the `data` partition, which no update touches.
+//! Whatever fails ends in a restart of the machine, with the other slot if it was the
+//! slot that failed.
+#![forbid(unsafe_code)]
+
+mod boot;
+mod bridge;
+mod clock;
+mod daemon;
+mod system;
+
+use std::{
+    path::Path,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::sleep,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use nix::{mount::MsFlags, sys::reboot::RebootMode};
+
+use boot::Choice;
+use daemon::Keeper;
+
+/// Drivers to load, in the initramfs.
+const MODULES: &str = "/modules/order";
+const DATA: &str = "/data";
+const CHOICE: &str = "/data/boot";
+const CLOCK: &str = "/data/clock";
+const SLOT: &str = "/slot";
+/// The port over which the message API is spoken, where there is one.
+const API: &str = "api";
+/// Time to read why the machine is about to restart.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+fn main() -> ExitCode {
+    if std::process::id() != 1 {
+        eprintln!("earwitness-init is the first process of a hub, and nothing else");
+        return ExitCode::FAILURE;
+    }
+    let how = match live() {
+        Ok(how) => how,
+        Err(error) => {
+            say(&format!("{error:#}; restarting"));
+            sleep(LAST_WORDS);
+            RebootMode::RB_AUTOBOOT
+        }
+    };
+    system::end(how);
+    ExitCode::FAILURE
+}
+
+/// From the kernel's hand-over to the end of the hub.
+fn live() -> Result<RebootMode> {
+    system::mount_kernel()?;
+    say("started");
+    system::load_modules(Path::new(MODULES))?;
+    system::name_ports()?;
+    let lasting = MsFlags::MS_NOATIME | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    system::mount_partition("data", DATA, lasting)?;
+    if clock::catch_up(Path::new(CLOCK))? {
+        say("the clock was behind and is set to the last time kept");
+    }
+    let choice = Choice::load(Path::new(CHOICE)).at_boot();
+    choice
+        .save(Path::new(CHOICE))
+        .context("the choice of the slot cannot be kept")?;
+    say(&format!("boots slot {}", choice.to_string().trim()));
+    run(choice).inspect_err(|_| {
+        // On a disk that takes no more, the next boot tries the same slot again.
+        let _ = choice.failed().save(Path::new(CHOICE));
+    })
+}
+
+/// Enters the slot and keeps its daemon until the hub is told to stop.
+fn run(choice: Choice) -> Result<RebootMode> {
+    system::mount_partition(choice.slot.label(), SLOT, MsFlags::MS_RDONLY)?;
+    for folder in ["/proc", "/sys", "/dev", "/run", DATA] {
+        system::bind(folder, &format!("{SLOT}{folder}"))?;
+    }
+    system::enter(SLOT)?;
+    if let Some(port) = system::port(API) {
+        bridge::start(port, daemon::SOCKET.into())?;
+    }
+    let [power_off, restart] = [
+        system::on_signal(system::TERM)?,
+        system::on_signal(system::INT)?,
+    ];
+    let told = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+    let mut on_listening = || {
+        let seconds = clock::since_boot().as_secs_f64();
+        say(&format!("listening after {seconds:.2} s"));
+        clock::keep(Path::new(CLOCK))?;
+        let confirmed = choice.confirmed();
+        if confirmed != choice {
+            confirmed.save(Path::new(CHOICE))?;
+        }
+        Ok(())
+    };
+    let mut keeper = Keeper {
+        on_listening: &mut on_listening,
+        stopping: &|| told(&power_off) || told(&restart),
+        clock: Path::new(CLOCK),
+    };
+    keeper.keep()?;
+    clock::keep(Path::new(CLOCK))?;
+    Ok(if told(&restart) {
+        RebootMode::RB_AUTOBOOT
+    } else {
+        RebootMode::RB_POWER_OFF
+    })
+}
+
+/// Says something on the console.
+fn say(what: &str) {
+    eprintln!("earwitness-init: {what}");
+}

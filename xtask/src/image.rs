@@ -1,0 +1,195 @@
+//! `cargo xtask image`: all that a hub boots from.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `kernel` | the distribution's |
+//! | `initramfs` | our first process (`runtime/init`) and the drivers it loads |
+//! | `disk.img` | GPT with two slots, each the runtime and its model packs, and the data |
+//!
+//! Programs are linked statically: a slot holds no library of the distribution's.
+
+mod disk;
+mod initramfs;
+mod kernel;
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::boards::{self, Board, Class};
+use crate::models;
+use crate::process::{Build, run, target};
+use crate::toolchain::Toolchain;
+use kernel::Kernel;
+
+pub use disk::read_data;
+
+/// Options of `cargo xtask image`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Which board
+    #[arg(long)]
+    board: String,
+    /// The folder for the files [default: target/images/BOARD]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// A folder with boot/ and lib/modules/, in place of the distribution's kernel
+    #[arg(long, value_name = "DIR")]
+    kernel: Option<PathBuf>,
+}
+
+/// The files of an image.
+pub struct Image {
+    /// What a bootloader starts.
+    pub kernel: PathBuf,
+    /// What goes with it.
+    pub initramfs: PathBuf,
+    /// The whole disk.
+    pub disk: PathBuf,
+}
+
+/// What the slots are to be like.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Slots {
+    /// Both whole.
+    Whole,
+    /// The second without a program that starts, and on trial: for tests.
+    SecondBroken,
+}
+
+/// Makes the image of a board.
+pub fn run_image(args: &Args) -> Result<()> {
+    let board = Board::find(&args.board)?;
+    let output = args.output.clone().unwrap_or_else(|| folder(&board));
+    let image = make(&board, &output, args.kernel.as_deref(), Slots::Whole)?;
+    for path in [&image.kernel, &image.initramfs, &image.disk] {
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+/// Where the image of a board is made unless another place is named.
+pub fn folder(board: &Board) -> PathBuf {
+    target().join("images").join(&board.name)
+}
+
+/// Builds everything and makes the image in a folder.
+pub fn make(board: &Board, output: &Path, kernel: Option<&Path>, slots: Slots) -> Result<Image> {
+    ensure!(
+        board.class == Class::Hub,
+        "{} is no hub: it has no disk",
+        board.name
+    );
+    let described = board.image.as_ref().with_context(|| {
+        format!(
+            "no image is made for {} yet: its boot partition needs the vendor's firmware, \
+             which boards/README.md names",
+            board.name
+        )
+    })?;
+    fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
+    let kernel = match kernel {
+        Some(folder) => Kernel::read(folder)?,
+        None => Kernel::fetch(&described.kernel, &models::cache_folder()?.join("kernels"))?,
+    };
+    let image = Image {
+        kernel: output.join("kernel"),
+        initramfs: output.join("initramfs"),
+        disk: output.join("disk.img"),
+    };
+    fs::copy(&kernel.image, &image.kernel)?;
+    let init = program(board, "earwitness-init")?;
+    initramfs::write(
+        &image.initramfs,
+        &init,
+        &kernel.drivers(&described.modules)?,
+    )?;
+
+    let roots = output.join("roots");
+    let _ = fs::remove_dir_all(&roots);
+    let whole = roots.join("slot");
+    slot(&whole, board, described)?;
+    let data = roots.join("data");
+    fs::create_dir_all(&data)?;
+    let second = match slots {
+        Slots::Whole => whole.clone(),
+        Slots::SecondBroken => {
+            fs::write(data.join("boot"), "b trial 2\n")?;
+            broken(&roots.join("broken"))?
+        }
+    };
+    let contents = disk::Contents {
+        slots: [&whole, &second],
+        data: &data,
+    };
+    disk::make(&image.disk, board.storage, &contents)?;
+    fs::remove_dir_all(&roots)?;
+    Ok(image)
+}
+
+/// A slot: the runtime, what it is started with, and its model packs.
+fn slot(root: &Path, board: &Board, described: &boards::Image) -> Result<()> {
+    for folder in ["bin", "etc/earwitness", "tmp"].iter().chain(&MOUNTED) {
+        fs::create_dir_all(root.join(folder))?;
+    }
+    let program = program(board, "earwitness")?;
+    let size = boards::Bytes(fs::metadata(&program)?.len());
+    ensure!(
+        size <= board.budget.program,
+        "the program takes {size}, and its budget on {} is {}",
+        board.name,
+        board.budget.program
+    );
+    fs::copy(program, root.join("bin/earwitness"))?;
+    let arguments = described.arguments.join("\n") + "\n";
+    fs::write(root.join("etc/earwitness/arguments"), arguments)?;
+    let packs = models::ensure(Build::Release)?;
+    copy_folder(&packs, &root.join("usr/share/earwitness/packs"))
+}
+
+/// Where the first process shows a slot what it has mounted.
+const MOUNTED: [&str; 5] = ["proc", "sys", "dev", "run", "data"];
+
+/// A slot whose program was not written to its end.
+fn broken(root: &Path) -> Result<PathBuf> {
+    for folder in ["bin", "etc/earwitness"].iter().chain(&MOUNTED) {
+        fs::create_dir_all(root.join(folder))?;
+    }
+    let program = root.join("bin/earwitness");
+    fs::write(&program, "\x7fELF")?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    fs::write(root.join("etc/earwitness/arguments"), "run\n")?;
+    Ok(root.to_owned())
+}
+
+/// Builds a program of ours for the board.
+fn program(board: &Board, name: &str) -> Result<PathBuf> {
+    let toolchain = Toolchain::find(&board.target)?;
+    let mut build = toolchain.cargo("rustc");
+    build.args(["--release", "-p", name, "--bin", name]).args([
+        "--",
+        "-C",
+        "target-feature=+crt-static",
+    ]);
+    eprintln!("== {name} for {}", board.target);
+    run(&mut build)?;
+    Ok(toolchain.built("release").join(name))
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
