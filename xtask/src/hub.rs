@@ -18,7 +18,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use crate::boards::Board;
-use crate::image::{self, Slots};
+use crate::image::{self, Plan};
 use crate::models;
 use crate::process::{Build, output, root, run_quietly};
 use crate::progress::Step;
@@ -49,7 +49,7 @@ pub const GIST: &[&str] = &[
 /// Boots a hub, plays it recordings, asks it, and compares it with this machine; then
 /// boots one whose second slot is broken.
 pub fn emulate(board: &Board, seconds: usize) -> Result<Value> {
-    let image = image::make(board, &image::folder(board), None, Slots::Whole)?;
+    let image = image::make(board, &trial(board), Plan::TRIAL)?;
     let sound = recording(seconds)?;
     let folder = tempfile::tempdir()?;
     let step = Step::begin("hub", "boots and listens");
@@ -104,10 +104,19 @@ pub fn emulate(board: &Board, seconds: usize) -> Result<Value> {
     Ok(results)
 }
 
+/// Where images are made that are only tried.
+fn trial(board: &Board) -> PathBuf {
+    image::folder(board).join("trial")
+}
+
 /// Whether a hub whose second slot is on trial and broken comes up with the first.
 fn rolls_back(board: &Board) -> Result<bool> {
-    let folder = image::folder(board).join("broken");
-    let image = image::make(board, &folder, None, Slots::SecondBroken)?;
+    let folder = trial(board).join("broken");
+    let plan = Plan {
+        second_broken: true,
+        ..Plan::TRIAL
+    };
+    let image = image::make(board, &folder, plan)?;
     let step = Step::begin("hub", "boots with a broken slot on trial");
     let mut hub = Machine::start(board, &image)?;
     hub.listening(2 * PATIENCE)?;
@@ -158,7 +167,7 @@ pub fn cuts(args: &CutsArgs) -> Result<()> {
 
 /// The cuts; fails where the hub does not boot again.
 pub fn cut_often(board: &Board, count: u32, seed: u64) -> Result<Value> {
-    let image = image::make(board, &image::folder(board), None, Slots::Whole)?;
+    let image = image::make(board, &trial(board), Plan::TRIAL)?;
     let sound = recording(60)?;
     let mut random = fastrand::Rng::with_seed(seed);
     let mut acknowledged: Vec<Value> = Vec::new();

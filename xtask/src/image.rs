@@ -52,20 +52,40 @@ pub struct Image {
     pub disk: PathBuf,
 }
 
-/// What the slots are to be like.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Slots {
-    /// Both whole.
-    Whole,
-    /// The second without a program that starts, and on trial: for tests.
-    SecondBroken,
+/// How an image is made.
+#[derive(Clone, Copy)]
+pub struct Plan<'a> {
+    /// A folder with a kernel, in place of the distribution's.
+    pub kernel: Option<&'a Path>,
+    /// The profile that the programs are built with.
+    pub profile: &'static str,
+    /// Whether the second slot has no program that starts, and is on trial: for tests.
+    pub second_broken: bool,
+}
+
+impl Plan<'_> {
+    /// As it goes onto a board: small, within its budget, and slow to build.
+    pub const DEVICE: Self = Self {
+        kernel: None,
+        profile: "device",
+        second_broken: false,
+    };
+    /// As it is tried here.
+    pub const TRIAL: Self = Self {
+        profile: "release",
+        ..Self::DEVICE
+    };
 }
 
 /// Makes the image of a board.
 pub fn run_image(args: &Args) -> Result<()> {
     let board = Board::find(&args.board)?;
     let output = args.output.clone().unwrap_or_else(|| folder(&board));
-    let image = make(&board, &output, args.kernel.as_deref(), Slots::Whole)?;
+    let plan = Plan {
+        kernel: args.kernel.as_deref(),
+        ..Plan::DEVICE
+    };
+    let image = make(&board, &output, plan)?;
     for path in [&image.kernel, &image.initramfs, &image.disk] {
         println!("{}", path.display());
     }
@@ -78,7 +98,7 @@ pub fn folder(board: &Board) -> PathBuf {
 }
 
 /// Builds everything and makes the image in a folder.
-pub fn make(board: &Board, output: &Path, kernel: Option<&Path>, slots: Slots) -> Result<Image> {
+pub fn make(board: &Board, output: &Path, plan: Plan) -> Result<Image> {
     ensure!(
         board.class == Class::Hub,
         "{} is no hub: it has no disk",
@@ -92,7 +112,7 @@ pub fn make(board: &Board, output: &Path, kernel: Option<&Path>, slots: Slots) -
         )
     })?;
     fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
-    let kernel = match kernel {
+    let kernel = match plan.kernel {
         Some(folder) => Kernel::read(folder)?,
         None => Kernel::fetch(&described.kernel, &models::cache_folder()?.join("kernels"))?,
     };
@@ -102,7 +122,7 @@ pub fn make(board: &Board, output: &Path, kernel: Option<&Path>, slots: Slots) -
         disk: output.join("disk.img"),
     };
     fs::copy(&kernel.image, &image.kernel)?;
-    let init = program(board, "earwitness-init")?;
+    let init = program(board, "earwitness-init", plan.profile)?;
     initramfs::write(
         &image.initramfs,
         &init,
@@ -112,15 +132,14 @@ pub fn make(board: &Board, output: &Path, kernel: Option<&Path>, slots: Slots) -
     let roots = output.join("roots");
     let _ = fs::remove_dir_all(&roots);
     let whole = roots.join("slot");
-    slot(&whole, board, described)?;
+    slot(&whole, board, described, plan)?;
     let data = roots.join("data");
     fs::create_dir_all(&data)?;
-    let second = match slots {
-        Slots::Whole => whole.clone(),
-        Slots::SecondBroken => {
-            fs::write(data.join("boot"), "b trial 2\n")?;
-            broken(&roots.join("broken"))?
-        }
+    let second = if plan.second_broken {
+        fs::write(data.join("boot"), "b trial 2\n")?;
+        broken(&roots.join("broken"))?
+    } else {
+        whole.clone()
     };
     let contents = disk::Contents {
         slots: [&whole, &second],
@@ -132,14 +151,14 @@ pub fn make(board: &Board, output: &Path, kernel: Option<&Path>, slots: Slots) -
 }
 
 /// A slot: the runtime, what it is started with, and its model packs.
-fn slot(root: &Path, board: &Board, described: &boards::Image) -> Result<()> {
+fn slot(root: &Path, board: &Board, described: &boards::Image, plan: Plan) -> Result<()> {
     for folder in ["bin", "etc/earwitness", "tmp"].iter().chain(&MOUNTED) {
         fs::create_dir_all(root.join(folder))?;
     }
-    let program = program(board, "earwitness")?;
+    let program = program(board, "earwitness", plan.profile)?;
     let size = boards::Bytes(fs::metadata(&program)?.len());
     ensure!(
-        size <= board.budget.program,
+        size <= board.budget.program || plan.profile != Plan::DEVICE.profile,
         "the program takes {size}, and its budget on {} is {}",
         board.name,
         board.budget.program
@@ -167,7 +186,7 @@ fn broken(root: &Path) -> Result<PathBuf> {
 }
 
 /// Builds a program of ours for the board.
-fn program(board: &Board, name: &str) -> Result<PathBuf> {
+fn program(board: &Board, name: &str, profile: &str) -> Result<PathBuf> {
     let toolchain = Toolchain::find(&board.target)?;
     let mut build = toolchain.cargo("rustc");
     build.args(["--release", "-p", name, "--bin", name]).args([
@@ -177,7 +196,7 @@ fn program(board: &Board, name: &str) -> Result<PathBuf> {
     ]);
     eprintln!("== {name} for {}", board.target);
     run(&mut build)?;
-    Ok(toolchain.built("release").join(name))
+    Ok(toolchain.built(profile).join(name))
 }
 
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {

@@ -27,7 +27,13 @@ pub struct Contents<'a> {
 
 /// Makes the image of a disk of that size, a third of it for each partition.
 pub fn make(image: &Path, size: Bytes, contents: &Contents) -> Result<()> {
-    let file = File::create(image).with_context(|| format!("cannot make {}", image.display()))?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(image)
+        .with_context(|| format!("cannot make {}", image.display()))?;
     // What is not written to takes no room on the disk that the image lies on.
     file.set_len(size.0)?;
     let part = (size.0 / ALIGNED - 2) / 3 * ALIGNED;

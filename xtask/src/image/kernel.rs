@@ -28,6 +28,7 @@ impl Kernel {
             let _ = fs::remove_dir_all(&staging);
             fs::create_dir_all(&staging)?;
             unpack(package, &staging)?;
+            Self::read(&staging)?;
             fs::rename(&staging, &folder)?;
         }
         Self::read(&folder)
@@ -127,6 +128,7 @@ fn unpack(package: &str, folder: &Path) -> Result<()> {
     let depends = output(Command::new("apt-cache").args(["depends", &foreign]))?;
     let versioned = depends
         .split_whitespace()
+        .skip(1)
         .find(|word| word.starts_with("linux-image-"))
         .with_context(|| format!("{foreign} depends on no linux-image-VERSION"))?;
     let versioned = format!("{}:arm64", versioned.trim_end_matches(":arm64"));
