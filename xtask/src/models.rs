@@ -76,6 +76,12 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Compares all packs with the original models on an emulated 64-bit Arm.
+pub fn check_on_arm() -> Result<()> {
+    let kinds = Kind::value_variants();
+    compare_on_arm(&provide(kinds, false, Build::Test)?, kinds)
+}
+
 /// The folder with all packs. Where one is missing it is built first, with the
 /// programs of that build.
 pub fn ensure(programs: Build) -> Result<PathBuf> {
@@ -158,10 +164,10 @@ fn build(cache: &Cache, python: &Python, programs: Build, kind: Kind) -> Result<
     Ok(())
 }
 
-/// Repeats the comparison with the original models in a program built for 64-bit Arm.
 /// How alike a voiceprint of one recording has to be on two processors.
 const SAME_VOICEPRINT: f64 = 0.9999;
 
+/// Repeats the comparison with the original models in a program built for 64-bit Arm.
 fn compare_on_arm(packs: &Path, kinds: &[Kind]) -> Result<()> {
     let toolchain = Toolchain::find("aarch64-unknown-linux-gnu")?;
     let on_arm = |verb: &str, folders: &[PathBuf]| -> Result<Command> {

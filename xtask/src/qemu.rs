@@ -13,9 +13,9 @@ pub struct Args {
     /// Which board
     #[arg(long)]
     board: String,
-    /// How much sound it hears
-    #[arg(long, default_value_t = 30)]
-    seconds: usize,
+    /// Seconds of sound that it hears [default: 30, of a hub 15]
+    #[arg(long)]
+    seconds: Option<usize>,
     /// Where to write the figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -24,9 +24,10 @@ pub struct Args {
 /// Runs a board with recordings, and compares what comes of them.
 pub fn run(args: &Args) -> Result<()> {
     let board = Board::find(&args.board)?;
+    let seconds = |usual| args.seconds.unwrap_or(usual);
     let (results, gist) = match board.class {
-        Class::Hub => (hub::emulate(&board, args.seconds)?, hub::GIST),
-        Class::MicNode => (node::emulate(&board, args.seconds)?, node::GIST),
+        Class::Hub => (hub::emulate(&board, seconds(hub::SECONDS))?, hub::GIST),
+        Class::MicNode => (node::emulate(&board, seconds(30))?, node::GIST),
     };
     for key in gist {
         println!("{key}: {}", results[key]);

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::{
-    cross, models, node,
+    cross, hub, models, node,
     process::{Build, cargo, root, runtime_features, step},
 };
 
@@ -26,6 +26,10 @@ const FEATURE_SETS: &[(&str, &[&str])] = &[
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
 pub struct Args {
+    /// Also what takes long: the models on an emulated Arm, and an emulated hub with
+    /// power cuts
+    #[arg(long)]
+    all: bool,
     /// Leave out formatting, lints and documentation
     #[arg(long)]
     no_lint: bool,
@@ -64,7 +68,12 @@ pub fn run(args: &Args) -> Result<()> {
         .args(["test", "--workspace", "--no-fail-fast"])
         .args(runtime_features())
         .args(&args.rest);
-    step("tests", tests.env("EARWITNESS_PACKS", packs))
+    step("tests", tests.env("EARWITNESS_PACKS", packs))?;
+    if args.all {
+        models::check_on_arm()?;
+        hub::check()?;
+    }
+    Ok(())
 }
 
 fn lint() -> Result<()> {
