@@ -83,7 +83,8 @@ pub fn emulate(board: &Board, seconds: usize) -> Result<Value> {
     let here = ask(&ours)?;
     let results = json!({
         "boot_to_listening_s": listening,
-        "sound_s": sound.len() / 2 / RATE_HZ,
+        "sound_s": sound.len() as f64 / 2.0 / RATE_HZ as f64,
+        "heard_s": summary["audio_s"],
         "wall_s": took,
         "records": theirs.turns.len(),
         "records_equal": difference.said.is_empty(),
