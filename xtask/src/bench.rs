@@ -29,6 +29,8 @@ enum Name {
     Voiceprint,
     /// Words, beside the recognizers of EARWITNESS_PEERS
     Asr,
+    /// Evidence and keys, beside the indices of EARWITNESS_PEERS
+    Retrieval,
     /// Scoring of keys, beside the memory's bandwidth
     Kernels,
     /// The memory on disk, beside SQLite
@@ -48,6 +50,7 @@ fn bench(name: Name, rest: &[OsString]) -> Result<()> {
     let mut command = match name {
         Name::Voiceprint => harness("voiceprint")?,
         Name::Asr => harness("asr")?,
+        Name::Retrieval => harness("retrieval")?,
         Name::Kernels => of_crate("earwitness-dsp", "kernels"),
         Name::Store => of_crate("earwitness-store", "store"),
     };

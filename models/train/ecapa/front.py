@@ -2,8 +2,8 @@
 
 A network that has met a few hundred voices does not learn by itself what an edge in
 a spectrogram is; the teacher learned it from thousands. So the student keeps the
-teacher's first residual blocks as they are and puts an ECAPA-TDNN where the others
-were, as the ECAPA CNN-TDNN (Thienpondt et al., 2021, arXiv:2104.02370) puts
+teacher's first three layers as they are and puts an ECAPA-TDNN where the fourth
+was, as the ECAPA CNN-TDNN (Thienpondt et al., 2021, arXiv:2104.02370) puts
 convolutions in two dimensions before one in one. Nothing here is trained.
 """
 

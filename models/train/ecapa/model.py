@@ -24,13 +24,13 @@ class Shape:
 
     mels: int = 80
     #: Residual blocks in each of the teacher's layers that come first; none in the published network.
-    front: tuple[int, ...] = (3, 4, 2)
-    channels: int = 256
+    front: tuple[int, ...] = (3, 4, 6)
+    channels: int = 128
     #: Width of the first kernel over time.
     enter_kernel: int = 1
     #: Channels after the multi-layer aggregation, which statistics are taken of.
-    aggregated: int = 512
-    attention: int = 128
+    aggregated: int = 384
+    attention: int = 96
     squeeze: int = 64
     embedding: int = 192
     scale: int = 4

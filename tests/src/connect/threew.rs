@@ -38,6 +38,20 @@ impl ThreeW {
         }
     }
 
+    /// What can be done before a question is over: all but the scoring.
+    pub fn prepare(&self, question: &Asked<'_>) -> Result<Prepared> {
+        let text = &question.question.text;
+        Ok(self.retriever.prepare(text, self.embedder.question(text)?))
+    }
+
+    /// What is left to do then.
+    pub fn rank_prepared(&self, prepared: &Prepared, question: &Asked<'_>) -> Result<Vec<Ranked>> {
+        match &self.memory {
+            Some(memory) => memory.rank(&self.retriever, prepared, question),
+            None => Ok(Vec::new()),
+        }
+    }
+
     fn key(&self, record: &PoolRecord<'_>, before: Option<&PoolRecord<'_>>) -> Result<Key> {
         let embed = |record: &PoolRecord<'_>| self.embedder.document(&record.document());
         let before = before.map(embed).transpose()?;
@@ -77,12 +91,8 @@ impl Retriever for ThreeW {
     }
 
     fn rank(&mut self, question: &Asked<'_>) -> Result<Vec<Ranked>> {
-        let Some(memory) = &self.memory else {
-            return Ok(Vec::new());
-        };
-        let text = &question.question.text;
-        let prepared = self.retriever.prepare(text, self.embedder.question(text)?);
-        memory.rank(&self.retriever, &prepared, question)
+        let prepared = self.prepare(question)?;
+        self.rank_prepared(&prepared, question)
     }
 }
 

@@ -6,11 +6,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
-    io::{BufRead, BufReader, Write},
-    iter,
+    fs, iter,
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     slice,
     time::Instant,
 };
@@ -27,7 +24,7 @@ use indicatif::ProgressBar;
 use serde::Deserialize;
 use tempfile::TempDir;
 
-use super::Series;
+use super::{Series, peer::Peer};
 use crate::output::progress;
 
 /// The native library of the same weights, and the other recognizers that the peers'
@@ -45,9 +42,9 @@ pub fn run(packs: &Path, python: Option<&Path>) -> Result<Vec<Series>> {
     let set = load_set(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/household"))?;
     let turns = turns(&set.episodes)?;
     ensure!(!turns.is_empty(), "the household's recordings are missing");
-    let mut peers: Vec<Peer> = iter::once(NATIVE)
+    let mut peers: Vec<Recognizing> = iter::once(NATIVE)
         .chain(OTHERS)
-        .filter_map(|engine| Peer::start(python?, engine).ok())
+        .filter_map(|engine| Recognizing::start(python?, engine).ok())
         .collect();
     let bar = progress("asr", 2 * turns.len());
     let folder = tempfile::tempdir()?;
@@ -99,12 +96,18 @@ fn said(episodes: &[Episode]) -> impl Iterator<Item = &Turn> {
 }
 
 /// Speed, errors and loading, beside those of the peers.
-fn beside_peers(turns: &[Spoken], ours: &Tally, load_ms: f64, peers: &[Peer]) -> Vec<Series> {
+fn beside_peers(
+    turns: &[Spoken],
+    ours: &Tally,
+    load_ms: f64,
+    peers: &[Recognizing],
+) -> Vec<Series> {
     let samples: usize = turns.iter().map(|turn| turn.sound.len()).sum();
     let audio_ms = samples as f64 * 1e3 / f64::from(SAMPLE_RATE_HZ);
-    let is_native = |peer: &&Peer| peer.name.starts_with(NATIVE);
-    let (native, others): (Vec<&Peer>, Vec<&Peer>) = peers.iter().partition(is_native);
-    let rtf = |name: &str, peers: Vec<&Peer>| {
+    let is_native = |peer: &&Recognizing| peer.name.starts_with(NATIVE);
+    let (native, others): (Vec<&Recognizing>, Vec<&Recognizing>) =
+        peers.iter().partition(is_native);
+    let rtf = |name: &str, peers: Vec<&Recognizing>| {
         let of_peers = values(peers, |peer| peer.heard.ms / audio_ms);
         Series::new(name.into(), "", ours.ms / audio_ms, of_peers, None)
     };
@@ -141,8 +144,8 @@ fn beside_peers(turns: &[Spoken], ours: &Tally, load_ms: f64, peers: &[Peer]) ->
 
 /// A figure of each peer.
 fn values<'p>(
-    peers: impl IntoIterator<Item = &'p Peer>,
-    value: impl Fn(&Peer) -> f64,
+    peers: impl IntoIterator<Item = &'p Recognizing>,
+    value: impl Fn(&Recognizing) -> f64,
 ) -> BTreeMap<String, f64> {
     let peers = peers.into_iter();
     peers.map(|peer| (peer.name.clone(), value(peer))).collect()
@@ -232,11 +235,9 @@ fn raw(folder: &TempDir, index: usize, sound: &[f32]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Another recognizer, in a process of its own.
-struct Peer {
-    process: Child,
-    asks: ChildStdin,
-    answers: BufReader<ChildStdout>,
+/// Another recognizer.
+struct Recognizing {
+    peer: Peer,
     name: String,
     load_ms: f64,
     heard: Tally,
@@ -256,25 +257,13 @@ struct Answer {
     peak_mib: f64,
 }
 
-impl Peer {
+impl Recognizing {
     /// Fails where that Python does not have it.
     fn start(python: &Path, engine: &str) -> Result<Self> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes/peer_asr.py");
-        let mut process = Command::new(python)
-            .arg(script)
-            .arg(engine)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .with_context(|| format!("cannot start {}", python.display()))?;
-        let asks = process.stdin.take().context("no standard input")?;
-        let mut answers = BufReader::new(process.stdout.take().context("no standard output")?);
-        let Hello { name, load_ms } = answer(&mut answers)?;
+        let mut peer = Peer::start(python, "peer_asr.py", [engine])?;
+        let Hello { name, load_ms } = serde_json::from_str(&peer.line()?)?;
         Ok(Self {
-            process,
-            asks,
-            answers,
+            peer,
             name,
             load_ms,
             heard: Tally::default(),
@@ -283,25 +272,11 @@ impl Peer {
     }
 
     fn hear(&mut self, sound: &Path) -> Result<()> {
-        writeln!(self.asks, "{}", sound.display())?;
+        let said = self.peer.ask(&sound.display().to_string())?;
         let Answer { text, ms, peak_mib } =
-            answer(&mut self.answers).with_context(|| format!("{} failed", self.name))?;
+            serde_json::from_str(&said).with_context(|| format!("{} failed", self.name))?;
         self.heard.add(&text, ms);
         self.peak_mib = peak_mib;
         Ok(())
-    }
-}
-
-fn answer<T: for<'d> Deserialize<'d>>(answers: &mut impl BufRead) -> Result<T> {
-    let mut line = String::new();
-    answers.read_line(&mut line)?;
-    Ok(serde_json::from_str(&line)?)
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // It ends by itself with its input; a killed one is as good.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

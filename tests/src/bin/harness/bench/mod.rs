@@ -1,6 +1,8 @@
 //! `bench`: how fast a part is, beside a peer or a floor measured in the same run.
 
 mod asr;
+mod peer;
+mod retrieval;
 mod voiceprint;
 
 use std::{
@@ -27,7 +29,8 @@ pub struct Arguments {
     /// A Python that has onnxruntime, for the peers [default: none are measured]
     #[arg(long, env = "EARWITNESS_PYTHON", value_name = "FILE")]
     python: Option<PathBuf>,
-    /// A Python that has other recognizers, as `tests/recipes/peers.txt` lists them
+    /// A Python that has other recognizers and indices, as `tests/recipes/peers.txt`
+    /// lists them
     /// [default: none are measured]
     #[arg(long, env = "EARWITNESS_PEERS", value_name = "FILE")]
     peers: Option<PathBuf>,
@@ -41,6 +44,8 @@ enum Name {
     Voiceprint,
     /// Recognising words
     Asr,
+    /// Finding the best keys, and a question's evidence
+    Retrieval,
 }
 
 /// One thing measured.
@@ -116,6 +121,10 @@ impl Arguments {
             Name::Asr => (
                 "bench asr",
                 asr::run(&self.packs.dir(), self.peers.as_deref())?,
+            ),
+            Name::Retrieval => (
+                "bench retrieval",
+                retrieval::run(&self.packs.dir(), self.peers.as_deref())?,
             ),
         };
         let rows: Vec<_> = series.iter().map(Series::row).collect();

@@ -1,13 +1,7 @@
 //! `bench voiceprint`: 3 s of sound on one thread, the model alone beside
 //! onnxruntime on the same file, and the whole way from samples to voiceprint.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use earwitness_models::{
@@ -16,7 +10,7 @@ use earwitness_models::{
     voiceprint::{Features, VoiceprintEncoder},
 };
 
-use super::Series;
+use super::{Series, peer::Peer};
 
 const SECONDS: usize = 3;
 /// The two sides take turns, and the fastest turn of each counts, in processor time:
@@ -64,7 +58,7 @@ fn measure(pack: &Pack, python: Option<&Path>) -> Result<[Series; 2]> {
     let samples = sound();
     let features = encoder.features(&samples)?;
     let mut peer = match python {
-        Some(python) => Peer::start(python, pack, &features)?,
+        Some(python) => OnnxRuntime::start(python, pack, &features)?,
         None => None,
     };
     let (mut model, mut whole) = (Vec::new(), Vec::new());
@@ -123,7 +117,7 @@ fn timed(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
 }
 
 /// Processor time of this thread, in milliseconds.
-fn thread_ms() -> Result<f64> {
+pub(super) fn thread_ms() -> Result<f64> {
     const PATH: &str = "/proc/thread-self/schedstat";
     let says = fs::read_to_string(PATH)
         .with_context(|| format!("{PATH} cannot be read; benchmarks need Linux"))?;
@@ -136,60 +130,29 @@ fn fastest(turns: &[f64]) -> f64 {
 }
 
 /// onnxruntime in a Python of its own.
-struct Peer {
-    process: Child,
-    asks: ChildStdin,
-    answers: BufReader<ChildStdout>,
+struct OnnxRuntime {
+    peer: Peer,
     version: String,
 }
 
-impl Peer {
+impl OnnxRuntime {
     /// `None` where the model uses operators of this project, which nobody else can
     /// run.
     fn start(python: &Path, pack: &Pack, features: &Features) -> Result<Option<Self>> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes/peer_onnxruntime.py");
-        let mut process = Command::new(python)
-            .arg(script)
-            .arg(pack.dir.join("model.onnx"))
-            .args([features.frames().to_string(), features.bins.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .with_context(|| format!("cannot start {}", python.display()))?;
-        let asks = process.stdin.take().context("no standard input")?;
-        let answers = BufReader::new(process.stdout.take().context("no standard output")?);
-        let mut peer = Self {
-            process,
-            asks,
-            answers,
-            version: String::new(),
-        };
-        peer.version = peer.line()?;
-        Ok((!peer.version.is_empty()).then_some(peer))
-    }
-
-    fn line(&mut self) -> Result<String> {
-        let mut line = String::new();
-        self.answers.read_line(&mut line)?;
-        Ok(line.trim().to_owned())
+        let model = pack.dir.join("model.onnx").into_os_string();
+        let shape = [features.frames(), features.bins].map(|size| size.to_string().into());
+        let arguments = std::iter::once(model).chain(shape);
+        let mut peer = Peer::start(python, "peer_onnxruntime.py", arguments)?;
+        let version = peer.line()?;
+        Ok((!version.is_empty()).then_some(Self { peer, version }))
     }
 
     /// Milliseconds of one run.
     fn turn(&mut self) -> Result<f64> {
-        writeln!(self.asks, "{RUNS_A_TURN}")?;
-        let took: f64 = self
-            .line()?
+        let took = self.peer.ask(&RUNS_A_TURN.to_string())?;
+        let took: f64 = took
             .parse()
             .context("the peer gave no time; its model may have failed")?;
         Ok(took / RUNS_A_TURN as f64)
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // It ends by itself with its input; a killed one is as good.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
