@@ -10,7 +10,7 @@ from pathlib import Path
 from .common import Fetcher, RecipeError, sha256
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "threew"
-MANIFEST_SHA256 = "29047b77a122a004ab209409091135a7f135ff133a0221b6255eda7ee1a9358d"
+MANIFEST_SHA256 = "06eb6f81b7e74ae4090a41b0ccc7f54ff0d140b30fb565a4c637cd2673295fdb"
 
 
 def build(_: Fetcher, out: Path) -> None:

@@ -22,7 +22,7 @@ GATES = ("self", "named", "time")
 #: What the gates give before anything is learned.
 PRIOR = (0.3, 0.15, 0.3)
 #: What they give at most: a name is a soft boost and never a filter.
-CEILING = (1.0, 0.4, 1.0)
+CEILING = (1.0, 0.6, 1.0)
 LEXICAL = 0.5
 """Weight of the words. Not learned: questions of one grammar teach to distrust words, and real ones suffer."""
 GLANCE = 0.05

@@ -22,9 +22,9 @@ TEMPERATURE = 0.05
 HARDEST = 128
 """Memories mined for a question in stage 2."""
 DECAY = 1e-3
-FASTER = 10.0
+FASTER = 30.0
 """How much faster gates and time are learned than the projections, which begin where they should stay."""
-STRAY = 4.0
+STRAY = 12.0
 """How dearly it is paid for to move an embedding: keeps the head near the plain embedder."""
 TIMELINE = 40
 """Sessions of the longest timeline that episodes are moved on to."""
