@@ -24,7 +24,7 @@ use indicatif::ProgressBar;
 use serde::Deserialize;
 use tempfile::TempDir;
 
-use super::{Series, peer::Peer};
+use super::{Series, peer::Peer, thread_ms};
 use crate::output::progress;
 
 /// The native library of the same weights, and the other recognizers that the peers'
@@ -50,9 +50,9 @@ pub fn run(packs: &Path, python: Option<&Path>) -> Result<Vec<Series>> {
     let folder = tempfile::tempdir()?;
     let mut ours = Tally::default();
     for (index, sound) in turns.iter().map(|turn| &turn.sound).enumerate() {
-        let before = processor_ms()?;
+        let before = thread_ms();
         let text = recognizer.transcribe(sound)?.text;
-        ours.add(&text, processor_ms()? - before);
+        ours.add(&text, thread_ms() - before);
         let file = raw(&folder, index, sound)?;
         for peer in &mut peers {
             peer.hear(&file)?;
@@ -185,7 +185,7 @@ fn live(
         place: None,
     };
     let (mut first, mut last, mut audio_ms) = (Vec::new(), Vec::new(), 0.0);
-    let before = processor_ms()?;
+    let before = thread_ms();
     for episode in episodes {
         for turn in said(slice::from_ref(episode)).take(TURNS) {
             if let Some(heard) = recognize(recognizer, &hearing, episode, turn)? {
@@ -196,7 +196,7 @@ fn live(
             bar.inc(1);
         }
     }
-    let rtf = (processor_ms()? - before) / audio_ms;
+    let rtf = (thread_ms() - before) / audio_ms;
     let alone =
         |name: &str, unit, value| Series::new(name.to_owned(), unit, value, BTreeMap::new(), None);
     Ok(vec![
@@ -214,14 +214,6 @@ fn live(
             percentile(&last, 95.0),
         ),
     ])
-}
-
-/// Processor time of this thread.
-fn processor_ms() -> Result<f64> {
-    let account = fs::read_to_string("/proc/thread-self/schedstat")
-        .context("processor time cannot be read here; this benchmark needs Linux")?;
-    let nanoseconds = account.split(' ').next().context("/proc is malformed")?;
-    Ok(nanoseconds.parse::<f64>()? / 1e6)
 }
 
 /// A file of raw samples.

@@ -13,6 +13,7 @@ use std::{
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use earwitness_tests::report::{Data, Host, Report, table};
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::output::Packs;
@@ -147,4 +148,10 @@ impl Arguments {
             None => Ok(()),
         }
     }
+}
+
+/// Processor time of this thread, in milliseconds.
+fn thread_ms() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }

@@ -10,7 +10,7 @@ use earwitness_models::{
     voiceprint::{Features, VoiceprintEncoder},
 };
 
-use super::{Series, peer::Peer};
+use super::{Series, peer::Peer, thread_ms};
 
 const SECONDS: usize = 3;
 /// The two sides take turns, and the fastest turn of each counts, in processor time:
@@ -109,20 +109,11 @@ fn sound() -> Vec<f32> {
 
 /// Milliseconds of one run, as the mean over one turn.
 fn timed(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
-    let started = thread_ms()?;
+    let started = thread_ms();
     for _ in 0..RUNS_A_TURN {
         run()?;
     }
-    Ok((thread_ms()? - started) / RUNS_A_TURN as f64)
-}
-
-/// Processor time of this thread, in milliseconds.
-pub(super) fn thread_ms() -> Result<f64> {
-    const PATH: &str = "/proc/thread-self/schedstat";
-    let says = fs::read_to_string(PATH)
-        .with_context(|| format!("{PATH} cannot be read; benchmarks need Linux"))?;
-    let nanoseconds = says.split_whitespace().next().unwrap_or_default();
-    Ok(nanoseconds.parse::<f64>().context(PATH)? / 1e6)
+    Ok((thread_ms() - started) / RUNS_A_TURN as f64)
 }
 
 fn fastest(turns: &[f64]) -> f64 {
