@@ -6,7 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, IsTerminal, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -23,7 +23,7 @@ pub fn write(image: &Path, to: &Path, yes: bool) -> Result<()> {
     let mut source =
         File::open(image).with_context(|| format!("cannot read {}", image.display()))?;
     let size = source.metadata()?.len();
-    let mut target = open(to, size, yes)?;
+    let mut target = open(to, &source, yes)?;
     eprintln!("writing {} to {}", HumanBytes(size), to.display());
     copy(&mut source, &mut target, &bar(size, "writing"))?;
     target.sync_all()?;
@@ -34,24 +34,28 @@ pub fn write(image: &Path, to: &Path, yes: bool) -> Result<()> {
     Ok(())
 }
 
-fn open(to: &Path, size: u64, yes: bool) -> Result<File> {
+/// What is written to.
+#[derive(Debug, PartialEq)]
+enum Target {
+    File,
+    Device,
+}
+
+/// Opens the target of that source, emptied if it is a file.
+fn open(to: &Path, source: &File, yes: bool) -> Result<File> {
     let cannot = || format!("cannot write to {}", to.display());
-    let is_device = fs::metadata(to).is_ok_and(|found| found.file_type().is_block_device());
+    let target = check_kind(to, source)?;
     System::default().check_unused(to)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true);
-    if !is_device {
-        ensure!(
-            !to.starts_with("/dev"),
-            "there is no device {}: connect the card or disk",
-            to.display()
-        );
+    if target == Target::File {
         return options
             .create(true)
             .truncate(true)
             .open(to)
             .with_context(cannot);
     }
+    let size = source.metadata()?.len();
     let mut device = options
         .custom_flags(EXCLUSIVE)
         .open(to)
@@ -73,6 +77,34 @@ fn open(to: &Path, size: u64, yes: bool) -> Result<File> {
         "nothing was written; --yes writes without asking"
     );
     Ok(device)
+}
+
+/// Refuses what an image cannot be written to, before anything of it is lost.
+fn check_kind(to: &Path, source: &File) -> Result<Target> {
+    let Ok(there) = fs::metadata(to) else {
+        ensure!(
+            !to.starts_with("/dev"),
+            "there is no device {}: connect the card or disk",
+            to.display()
+        );
+        return Ok(Target::File);
+    };
+    let image = source.metadata()?;
+    ensure!(
+        (there.dev(), there.ino()) != (image.dev(), image.ino()),
+        "{} is the image itself; name another file or a device",
+        to.display()
+    );
+    let kind = there.file_type();
+    if kind.is_block_device() {
+        return Ok(Target::Device);
+    }
+    ensure!(
+        kind.is_file(),
+        "{} is neither a file nor a disk; name the file or the block device to write",
+        to.display()
+    );
+    Ok(Target::File)
 }
 
 fn confirmed() -> Result<bool> {
@@ -260,6 +292,7 @@ fn names(folder: &Path) -> Vec<String> {
 mod tests {
     use super::*;
     use std::io::Cursor;
+    use std::os::unix::fs::symlink;
 
     /// A machine with a system disk, a card with a mounted partition, a card that is
     /// free, and a file behind a mounted loop device.
@@ -346,9 +379,29 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_not_there_is_not_made() {
-        let error = open(Path::new("/dev/no-such-card"), 1, true).unwrap_err();
-        assert!(error.to_string().contains("connect the card"));
+    fn an_image_is_not_written_to_itself_under_any_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        let image = place("image");
+        fs::write(&image, "all of it").unwrap();
+        fs::hard_link(&image, place("hard")).unwrap();
+        symlink(&image, place("soft")).unwrap();
+        for name in ["image", "hard", "soft"] {
+            let error = write(&image, &place(name), true).unwrap_err().to_string();
+            assert!(error.contains("the image itself"), "{error}");
+            assert_eq!(fs::read_to_string(&image).unwrap(), "all of it");
+        }
+    }
+
+    #[test]
+    fn what_is_no_disk_is_refused_for_what_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        fs::write(&image, "all of it").unwrap();
+        let refused = |to: &Path| write(&image, to, true).unwrap_err().to_string();
+        assert!(refused(Path::new("/dev/null")).contains("neither a file nor a disk"));
+        assert!(refused(folder.path()).contains("neither a file nor a disk"));
+        assert!(refused(Path::new("/dev/no-such-card")).contains("connect the card"));
         assert!(!Path::new("/dev/no-such-card").exists());
     }
 }
