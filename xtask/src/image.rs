@@ -189,11 +189,9 @@ fn broken(root: &Path) -> Result<PathBuf> {
 fn program(board: &Board, name: &str, profile: &str) -> Result<PathBuf> {
     let toolchain = Toolchain::find(&board.target)?;
     let mut build = toolchain.cargo("rustc");
-    build.args(["--release", "-p", name, "--bin", name]).args([
-        "--",
-        "-C",
-        "target-feature=+crt-static",
-    ]);
+    build
+        .args(["--profile", profile, "-p", name, "--bin", name])
+        .args(["--", "-C", "target-feature=+crt-static"]);
     eprintln!("== {name} for {}", board.target);
     run(&mut build)?;
     Ok(toolchain.built(profile).join(name))
