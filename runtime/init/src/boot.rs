@@ -83,6 +83,18 @@ impl Choice {
         }
     }
 
+    /// What is booted where [`at_boot`](Self::at_boot) cannot be kept: a trial that is
+    /// not counted could be tried for ever, so it is not begun.
+    pub fn uncounted(self) -> Self {
+        match self.trust {
+            Trust::Confirmed => self,
+            Trust::Trial(_) => Self {
+                slot: self.slot.other(),
+                trust: Trust::Confirmed,
+            },
+        }
+    }
+
     /// The daemon listens.
     pub fn confirmed(self) -> Self {
         Self {
@@ -185,6 +197,13 @@ mod tests {
             booted = booted.at_boot();
         }
         assert_eq!(booted, Choice::FIRST);
+    }
+
+    #[test]
+    fn a_trial_that_cannot_be_counted_is_not_begun() {
+        let booted = choice(Slot::B, Trust::Trial(2)).at_boot();
+        assert_eq!(booted.uncounted(), choice(Slot::A, Trust::Confirmed));
+        assert_eq!(Choice::FIRST.at_boot().uncounted(), Choice::FIRST);
     }
 
     #[test]

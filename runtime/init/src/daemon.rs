@@ -34,7 +34,7 @@ const GIVE_UP: u32 = 5;
 /// What the daemon's keeper does besides.
 pub struct Keeper<'a> {
     /// Called once, when the daemon first listens.
-    pub on_listening: &'a mut dyn FnMut() -> Result<()>,
+    pub on_listening: &'a mut dyn FnMut(),
     /// Whether the hub is to stop.
     pub stopping: &'a dyn Fn() -> bool,
     /// Where the time is kept.
@@ -84,17 +84,17 @@ impl Keeper<'_> {
             watchdog.pet();
             if !*listened && UnixStream::connect(SOCKET).is_ok() {
                 *listened = true;
-                (self.on_listening)()?;
+                (self.on_listening)();
             }
             if kept.elapsed() >= clock::KEPT_EVERY {
-                clock::keep(self.clock)?;
+                clock::keep(self.clock);
                 kept = Instant::now();
             }
             if child.try_wait()?.is_some() {
                 return Ok(false);
             }
             if (self.stopping)() {
-                system::end_well(child)?;
+                system::end_well(child, || watchdog.pet())?;
                 return Ok(true);
             }
             sleep(TICK);
@@ -112,9 +112,11 @@ fn start() -> Result<Child> {
         .args(arguments.lines())
         .env("HOME", "/data")
         .stdin(Stdio::null());
-    if let Some(port) = system::port(RECORDS) {
-        command.stdout(OpenOptions::new().write(true).open(port)?);
-    }
+    // What people said is nobody's business on the console.
+    command.stdout(match system::port(RECORDS) {
+        Some(port) => Stdio::from(OpenOptions::new().write(true).open(port)?),
+        None => Stdio::null(),
+    });
     command
         .spawn()
         .with_context(|| format!("{PROGRAM} cannot be started"))
@@ -133,7 +135,11 @@ struct Watchdog(Option<File>);
 
 impl Watchdog {
     fn open() -> Self {
-        Self(OpenOptions::new().write(true).open("/dev/watchdog").ok())
+        let device = OpenOptions::new().write(true).open("/dev/watchdog").ok();
+        if device.is_none() {
+            crate::say("the machine has no watchdog");
+        }
+        Self(device)
     }
 
     fn pet(&mut self) {

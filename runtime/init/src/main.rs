@@ -10,6 +10,7 @@
 
 mod boot;
 mod bridge;
+mod button;
 mod clock;
 mod daemon;
 mod system;
@@ -25,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nix::{mount::MsFlags, sys::reboot::RebootMode};
 
 use boot::Choice;
@@ -36,6 +37,7 @@ const MODULES: &str = "/modules/order";
 const DATA: &str = "/data";
 const CHOICE: &str = "/data/boot";
 const CLOCK: &str = "/data/clock";
+const INPUTS: &str = "/dev/input";
 const SLOT: &str = "/slot";
 /// The port over which the message API is spoken, where there is one.
 const API: &str = "api";
@@ -55,7 +57,7 @@ fn main() -> ExitCode {
             RebootMode::RB_AUTOBOOT
         }
     };
-    system::end(how);
+    system::end(how, DATA);
     ExitCode::FAILURE
 }
 
@@ -70,15 +72,32 @@ fn live() -> Result<RebootMode> {
     if clock::catch_up(Path::new(CLOCK))? {
         say("the clock was behind and is set to the last time kept");
     }
-    let choice = Choice::load(Path::new(CHOICE)).at_boot();
-    choice
-        .save(Path::new(CHOICE))
-        .context("the choice of the slot cannot be kept")?;
+    let choice = choose();
     say(&format!("boots slot {}", choice.to_string().trim()));
     run(choice).inspect_err(|_| {
-        // On a disk that takes no more, the next boot tries the same slot again.
-        let _ = choice.failed().save(Path::new(CHOICE));
+        // What is kept by now: the slot may have been confirmed since it was chosen.
+        save(Choice::load(Path::new(CHOICE)).failed());
     })
+}
+
+/// The slot of this boot, which is kept before anything of it runs.
+fn choose() -> Choice {
+    let kept = Choice::load(Path::new(CHOICE));
+    let choice = kept.at_boot();
+    if choice == kept || save(choice) {
+        choice
+    } else {
+        choice.uncounted()
+    }
+}
+
+/// Keeps a choice; says so where that fails, as on a full disk, and goes on.
+fn save(choice: Choice) -> bool {
+    let saved = choice.save(Path::new(CHOICE));
+    if let Err(error) = &saved {
+        say(&format!("the choice of the slot cannot be kept: {error}"));
+    }
+    saved.is_ok()
 }
 
 /// Enters the slot and keeps its daemon until the hub is told to stop.
@@ -95,16 +114,15 @@ fn run(choice: Choice) -> Result<RebootMode> {
         system::on_signal(system::TERM)?,
         system::on_signal(system::INT)?,
     ];
+    button::watch(Path::new(INPUTS), &power_off)?;
     let told = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
     let mut on_listening = || {
         let seconds = clock::since_boot().as_secs_f64();
         say(&format!("listening after {seconds:.2} s"));
-        clock::keep(Path::new(CLOCK))?;
-        let confirmed = choice.confirmed();
-        if confirmed != choice {
-            confirmed.save(Path::new(CHOICE))?;
+        clock::keep(Path::new(CLOCK));
+        if choice.confirmed() != choice {
+            save(choice.confirmed());
         }
-        Ok(())
     };
     let mut keeper = Keeper {
         on_listening: &mut on_listening,
@@ -112,7 +130,7 @@ fn run(choice: Choice) -> Result<RebootMode> {
         clock: Path::new(CLOCK),
     };
     keeper.keep()?;
-    clock::keep(Path::new(CLOCK))?;
+    clock::keep(Path::new(CLOCK));
     Ok(if told(&restart) {
         RebootMode::RB_AUTOBOOT
     } else {

@@ -151,21 +151,28 @@ pub fn on_signal(signal: i32) -> Result<Arc<AtomicBool>> {
 }
 
 /// Tells a program to stop, and waits until it has; one that does not is killed.
-pub fn end_well(child: &mut Child) -> Result<()> {
+pub fn end_well(child: &mut Child, mut on_wait: impl FnMut()) -> Result<()> {
     let process = Pid::from_raw(i32::try_from(child.id())?);
     kill(process, Signal::SIGTERM)?;
     let mut waited = Duration::ZERO;
     while child.try_wait()?.is_none() && waited < PATIENCE {
+        on_wait();
         sleep(POLL);
         waited += POLL;
     }
     child.kill()?;
+    child.wait()?;
     Ok(())
 }
 
-/// Ends the machine, with everything on its disks.
-pub fn end(how: RebootMode) {
+/// Ends the machine, with everything on its disks and nothing written to them any more.
+pub fn end(how: RebootMode, written: &str) {
     sync();
+    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+    if let Err(error) = mount(None::<&str>, written, None::<&str>, flags, None::<&str>) {
+        // Its journal mends it at the next boot.
+        crate::say(&format!("{written} is not closed: {error}"));
+    }
     let Err(error) = reboot(how);
     crate::say(&format!("the machine cannot be restarted: {error}"));
 }

@@ -5,6 +5,8 @@
 //! | `microphone` | raw samples to the hub, as fast as it reads them |
 //! | `records` | what the daemon prints: a line of JSON for each record that is durable |
 //! | `api` | the message API, at the place of a socket that the host's own program finds |
+//!
+//! A fourth socket, QEMU's own, has the power button.
 
 use std::{
     fs,
@@ -31,6 +33,9 @@ const POLL: Duration = Duration::from_millis(100);
 /// The first process's words when the daemon first takes a client.
 const LISTENING: &str = "earwitness-init: listening after ";
 
+/// The socket of QEMU's own commands.
+const MONITOR: &str = "monitor";
+
 /// A machine that runs until it is dropped or its power is cut.
 pub struct Machine {
     qemu: Child,
@@ -53,8 +58,9 @@ impl Machine {
         let mut qemu = Command::new(Toolchain::system_emulator()?);
         qemu.args(["-machine", machine, "-cpu", &board.cpu.core, "-smp", "2"])
             .args(["-m", &format!("{}M", board.memory.0 >> 20)])
-            .args(["-display", "none", "-monitor", "none", "-serial"])
-            .arg(format!("file:{}", place("console")))
+            .args(["-display", "none", "-monitor"])
+            .arg(format!("unix:{},server=on,wait=off", place(MONITOR)))
+            .args(["-serial", &format!("file:{}", place("console"))])
             .arg("-kernel")
             .arg(&image.kernel)
             .arg("-initrd")
@@ -69,7 +75,7 @@ impl Machine {
                 image.disk.display()
             ))
             .args(["-device", "virtio-blk-device,drive=disk"])
-            .args(["-device", "virtio-serial-device"]);
+            .args(["-device", "virtio-serial-device", "-device", "i6300esb"]);
         for port in ["microphone", "records", "api"] {
             let socket = place(socket_of(port));
             qemu.arg("-chardev")
@@ -151,6 +157,22 @@ impl Machine {
     pub fn console(&self) -> String {
         let bytes = fs::read(self.ports.path().join("console")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Presses the power button, and waits until the hub has switched itself off.
+    pub fn switch_off(mut self, patience: Duration) -> Result<()> {
+        let mut monitor = plug(&self.ports.path().join(MONITOR), &mut self.qemu)?;
+        monitor.write_all(b"system_powerdown\n")?;
+        let begun = Instant::now();
+        while self.qemu.try_wait()?.is_none() {
+            ensure!(
+                begun.elapsed() < patience,
+                "the hub did not switch itself off; its console:\n{}",
+                tail(&self.console())
+            );
+            thread::sleep(POLL);
+        }
+        Ok(())
     }
 
     /// Takes the power away: what the guest has not written to its disk is lost.
