@@ -39,13 +39,16 @@ const QUESTION: &str = "When is somebody leaving?";
 
 /// What of the results is shown.
 pub const GIST: &[&str] = &[
+    "boot_to_init_s",
     "boot_to_listening_s",
     "records",
     "records_equal",
     "largest_key_difference",
     "answers_equal",
     "largest_score_difference",
+    "largest_score_difference_same_keys",
     "peak_rss_mib",
+    "wall_s",
     "rolled_back",
 ];
 
@@ -71,8 +74,9 @@ pub fn emulate(board: &Board, seconds: usize) -> Result<Value> {
     };
     let answered = ask(&hub.store())?;
     let took = begun.elapsed().as_secs_f64();
-    hub.cut()?;
-    step.end("listened and answered");
+    let started = hub.started()?;
+    hub.switch_off(PATIENCE)?;
+    step.end("listened, answered, and switched itself off");
 
     let kept = folder.path().join("hub.redb");
     image::read_data(&image.disk, "memory.redb", &kept)?;
@@ -80,8 +84,9 @@ pub fn emulate(board: &Board, seconds: usize) -> Result<Value> {
     let ours = folder.path().join("host.redb");
     listen_here(&ours, &sound, &theirs, folder.path())?;
     let difference = Memory::of(&ours)?.difference(&theirs);
-    let here = ask(&ours)?;
+    let (here, same_keys) = (ask(&ours)?, ask(&kept)?);
     let results = json!({
+        "boot_to_init_s": started,
         "boot_to_listening_s": listening,
         "sound_s": sound.len() as f64 / 2.0 / RATE_HZ as f64,
         "heard_s": summary["audio_s"],
@@ -91,6 +96,7 @@ pub fn emulate(board: &Board, seconds: usize) -> Result<Value> {
         "largest_key_difference": difference.largest_step,
         "answers_equal": memory::same_answer(&here, &answered),
         "largest_score_difference": memory::score_difference(&here, &answered),
+        "largest_score_difference_same_keys": memory::score_difference(&same_keys, &answered),
         "peak_rss_mib": summary["peak_rss_mib"],
         "rolled_back": rolls_back(board)?,
     });
@@ -104,6 +110,14 @@ pub fn emulate(board: &Board, seconds: usize) -> Result<Value> {
         difference.largest_step <= 1,
         "a key of the hub is {} steps away from this machine's",
         difference.largest_step
+    );
+    ensure!(
+        results["answers_equal"] == true,
+        "the hub's answer is supported by other records than this machine's:\n{answered}\n{here}"
+    );
+    ensure!(
+        results["rolled_back"] == true,
+        "a hub with a broken slot on trial did not come back with the other"
     );
     Ok(results)
 }

@@ -16,6 +16,7 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context, Result, ensure};
@@ -135,6 +136,9 @@ pub fn make(board: &Board, output: &Path, plan: Plan) -> Result<Image> {
     slot(&whole, board, described, plan)?;
     let data = roots.join("data");
     fs::create_dir_all(&data)?;
+    // No clock on the board is right that is behind this.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    fs::write(data.join("clock"), now.to_string())?;
     let second = if plan.second_broken {
         fs::write(data.join("boot"), "b trial 2\n")?;
         broken(&roots.join("broken"))?

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 /// From the kernel's hand-over to the end of the hub.
 fn live() -> Result<RebootMode> {
     system::mount_kernel()?;
-    say("started");
+    say_when("started");
     system::load_modules(Path::new(MODULES))?;
     system::name_ports()?;
     let lasting = MsFlags::MS_NOATIME | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
@@ -117,8 +117,7 @@ fn run(choice: Choice) -> Result<RebootMode> {
     button::watch(Path::new(INPUTS), &power_off)?;
     let told = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
     let mut on_listening = || {
-        let seconds = clock::since_boot().as_secs_f64();
-        say(&format!("listening after {seconds:.2} s"));
+        say_when("listening");
         clock::keep(Path::new(CLOCK));
         if choice.confirmed() != choice {
             save(choice.confirmed());
@@ -136,6 +135,12 @@ fn run(choice: Choice) -> Result<RebootMode> {
     } else {
         RebootMode::RB_POWER_OFF
     })
+}
+
+/// Says how far the boot has come, and how long the kernel has been running.
+fn say_when(what: &str) {
+    let seconds = clock::since_boot().as_secs_f64();
+    say(&format!("{what} after {seconds:.2} s"));
 }
 
 /// Says something on the console.

@@ -30,7 +30,8 @@ use crate::toolchain::Toolchain;
 
 /// How often the console is looked at.
 const POLL: Duration = Duration::from_millis(100);
-/// The first process's words when the daemon first takes a client.
+/// The first process's words when it starts, and when the daemon first takes a client.
+const STARTED: &str = "earwitness-init: started after ";
 const LISTENING: &str = "earwitness-init: listening after ";
 
 /// The socket of QEMU's own commands.
@@ -118,9 +119,8 @@ impl Machine {
         let begun = Instant::now();
         loop {
             let console = self.console();
-            if let Some((_, after)) = console.rsplit_once(LISTENING) {
-                let seconds = after.split_whitespace().next().unwrap_or_default();
-                return seconds.parse().context("the console is garbled");
+            if console.contains(LISTENING) {
+                return seconds(&console, LISTENING);
             }
             let waiting = self.qemu.try_wait()?.is_none() && begun.elapsed() < patience;
             ensure!(
@@ -130,6 +130,11 @@ impl Machine {
             );
             thread::sleep(POLL);
         }
+    }
+
+    /// The guest's seconds since its start when its first process began.
+    pub fn started(&self) -> Result<f64> {
+        seconds(&self.console(), STARTED)
     }
 
     /// The next line that the daemon prints; none if there is none for so long.
@@ -226,6 +231,15 @@ fn read_lines(stream: UnixStream) -> Result<Receiver<Value>> {
         }
     })?;
     Ok(receiver)
+}
+
+/// The number behind the last of those words.
+fn seconds(console: &str, words: &str) -> Result<f64> {
+    let (_, after) = console
+        .rsplit_once(words)
+        .with_context(|| format!("the console lacks {words:?}"))?;
+    let seconds = after.split_whitespace().next().unwrap_or_default();
+    seconds.parse().context("the console is garbled")
 }
 
 fn tail(console: &str) -> String {
