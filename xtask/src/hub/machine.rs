@@ -148,11 +148,6 @@ impl Machine {
         }
     }
 
-    /// Lines that have been printed and not been looked at.
-    pub fn already_printed(&self) -> Vec<Value> {
-        self.records.try_iter().collect()
-    }
-
     /// Where the host's own program finds the hub's memory: its socket is there.
     pub fn store(&self) -> PathBuf {
         self.ports.path().join("memory.redb")

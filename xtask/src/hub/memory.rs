@@ -1,17 +1,12 @@
 //! A memory as its archive tells it, and how far two of them are apart.
 
-use std::{fs, path::Path};
-
 use anyhow::{Context, Result};
 use serde_json::Value;
-
-use super::earwitness;
-use crate::process::run_quietly;
 
 /// What was recorded.
 pub struct Memory {
     /// When the first session began.
-    pub started_unix_ms: u64,
+    pub started_unix_ms: i64,
     /// Records with their keys.
     pub turns: Vec<Value>,
 }
@@ -25,20 +20,13 @@ pub struct Difference {
 }
 
 impl Memory {
-    /// Reads a store that nobody uses.
-    pub fn of(store: &Path) -> Result<Self> {
-        let archive = store.with_extension("jsonl");
-        let mut export = earwitness(store)?;
-        export
-            .args(["memory", "export", "--voiceprints"])
-            .arg(&archive);
-        run_quietly(&mut export, |_| {})?;
-        let text = fs::read_to_string(archive)?;
-        let rows: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
+    /// Reads an archive.
+    pub fn parse(archive: &str) -> Result<Self> {
+        let rows: Result<Vec<Value>, _> = archive.lines().map(serde_json::from_str).collect();
         let rows = rows.context("the archive is garbled")?;
         let started = rows
             .iter()
-            .find_map(|row| row["session"]["started_unix_ms"].as_u64());
+            .find_map(|row| row["session"]["started_unix_ms"].as_i64());
         Ok(Self {
             started_unix_ms: started.context("the memory has no session")?,
             turns: rows
