@@ -6,19 +6,20 @@ use anyhow::Result;
 use cpio::newc::{Builder, trailer};
 use flate2::{Compression, write::GzEncoder};
 
+use super::kernel::Driver;
+
 const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 const FILE: u32 = 0o100_644;
 
 /// Writes it, with the drivers in the order in which they are to be loaded.
-pub fn write(path: &Path, init: &Path, drivers: &[&Path]) -> Result<()> {
+pub fn write(path: &Path, init: &Path, drivers: &[Driver]) -> Result<()> {
     let mut out = GzEncoder::new(File::create(path)?, Compression::default());
     let mut order = String::new();
     add(&mut out, "modules", DIRECTORY, &[])?;
     for driver in drivers {
-        let name = driver.file_name().unwrap_or_default().to_string_lossy();
-        let place = format!("modules/{name}");
-        add(&mut out, &place, FILE, &fs::read(driver)?)?;
+        let place = format!("modules/{}.ko", driver.name);
+        add(&mut out, &place, FILE, &driver.module)?;
         order += &format!("/{place}\n");
     }
     add(&mut out, "modules/order", FILE, order.as_bytes())?;
@@ -49,14 +50,14 @@ mod tests {
     #[test]
     fn it_holds_the_first_process_and_its_drivers_in_order() {
         let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str| {
-            let path = folder.path().join(name);
-            fs::write(&path, name).unwrap();
-            path
-        };
-        let (init, jbd2, ext4) = (file("init"), file("jbd2.ko"), file("ext4.ko"));
+        let init = folder.path().join("init");
+        fs::write(&init, "init").unwrap();
+        let drivers = ["jbd2", "ext4"].map(|name| Driver {
+            name: name.to_owned(),
+            module: format!("{name}.ko").into_bytes(),
+        });
         let written = folder.path().join("initramfs");
-        write(&written, &init, &[&jbd2, &ext4]).unwrap();
+        write(&written, &init, &drivers).unwrap();
 
         let mut archive: Box<dyn Read> = Box::new(GzDecoder::new(File::open(written).unwrap()));
         let mut found = Vec::new();

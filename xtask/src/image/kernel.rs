@@ -22,12 +22,13 @@ pub struct Kernel {
 impl Kernel {
     /// The newest kernel that a package of Debian's stands for, kept in a folder.
     pub fn fetch(package: &str, kept: &Path) -> Result<Self> {
-        let folder = kept.join(package);
+        let versioned = newest(package)?;
+        let folder = kept.join(&versioned);
         if !folder.exists() {
-            let staging = kept.join(format!("{package}.new"));
+            let staging = kept.join(format!("{versioned}.new"));
             let _ = fs::remove_dir_all(&staging);
             fs::create_dir_all(&staging)?;
-            unpack(package, &staging)?;
+            unpack(&versioned, &staging)?;
             Self::read(&staging)?;
             fs::rename(&staging, &folder)?;
         }
@@ -51,7 +52,7 @@ impl Kernel {
     }
 
     /// The wanted drivers, each behind those that it needs.
-    pub fn drivers(&self, wanted: &[String]) -> Result<Vec<&Path>> {
+    pub fn drivers(&self, wanted: &[String]) -> Result<Vec<Driver>> {
         let mut ordered = Vec::new();
         for name in wanted {
             self.add(name, &mut ordered, 0)?;
@@ -59,27 +60,51 @@ impl Kernel {
         Ok(ordered)
     }
 
-    fn add<'k>(&'k self, name: &str, ordered: &mut Vec<&'k Path>, depth: usize) -> Result<()> {
+    fn add(&self, name: &str, ordered: &mut Vec<Driver>, depth: usize) -> Result<()> {
         ensure!(depth < 16, "the driver {name} needs itself");
+        let name = name.replace('-', "_");
         let path = self
             .drivers
-            .get(&name.replace('-', "_"))
+            .get(&name)
             .with_context(|| format!("this kernel has no driver {name}"))?;
-        if ordered.contains(&path.as_path()) {
+        if ordered.iter().any(|driver| driver.name == name) {
             return Ok(());
         }
-        let module = fs::read(path)?;
-        ensure!(
-            module.starts_with(b"\x7fELF"),
-            "the driver {} is compressed, which is not known here",
-            path.display()
-        );
+        let module = module(path)?;
         for needed in depends(&module) {
             self.add(&needed, ordered, depth + 1)?;
         }
-        ordered.push(path);
+        ordered.push(Driver { name, module });
         Ok(())
     }
+}
+
+/// A driver as the kernel takes it.
+pub struct Driver {
+    /// Its name, with underscores.
+    pub name: String,
+    /// The module, in plain.
+    pub module: Vec<u8>,
+}
+
+/// Reads a module; Debian's are compressed from 13 on.
+fn module(path: &Path) -> Result<Vec<u8>> {
+    let module = if path.extension().is_some_and(|kind| kind == "xz") {
+        let mut unpack = Command::new("xz");
+        unpack.args(["--decompress", "--stdout"]).arg(path);
+        let unpacked = unpack
+            .output()
+            .context("xz is missing: on Debian, `apt install xz-utils`")?;
+        unpacked.stdout
+    } else {
+        fs::read(path)?
+    };
+    ensure!(
+        module.starts_with(b"\x7fELF"),
+        "the driver {} is no module, in plain or packed by xz",
+        path.display()
+    );
+    Ok(module)
 }
 
 /// What a module says it needs: the entry `depends=` of its section `.modinfo`.
@@ -116,8 +141,8 @@ fn collect(folder: &Path, drivers: &mut BTreeMap<String, PathBuf>) -> Result<()>
     Ok(())
 }
 
-/// Downloads the package that `package` depends on, and unpacks it.
-fn unpack(package: &str, folder: &Path) -> Result<()> {
+/// The package, with a version in its name, that a package of Debian's stands for now.
+fn newest(package: &str) -> Result<String> {
     let foreign = format!("{package}:arm64");
     if !succeeds(Command::new("apt-cache").args(["show", &foreign])) {
         bail!(
@@ -126,15 +151,23 @@ fn unpack(package: &str, folder: &Path) -> Result<()> {
         );
     }
     let depends = output(Command::new("apt-cache").args(["depends", &foreign]))?;
-    let versioned = depends
-        .split_whitespace()
-        .skip(1)
-        .find(|word| word.starts_with("linux-image-"))
-        .with_context(|| format!("{foreign} depends on no linux-image-VERSION"))?;
-    let versioned = format!("{}:arm64", versioned.trim_end_matches(":arm64"));
-    eprintln!("== the kernel {versioned}");
+    dependency(&depends).with_context(|| format!("{foreign} depends on no linux-image-VERSION"))
+}
+
+/// The versioned kernel among what `apt-cache depends` prints; the first line is the
+/// package itself.
+fn dependency(printed: &str) -> Option<String> {
+    let mut words = printed.lines().skip(1).flat_map(str::split_whitespace);
+    let word = words.find(|word| word.starts_with("linux-image-"))?;
+    Some(word.trim_end_matches(":arm64").to_owned())
+}
+
+/// Downloads a package, and unpacks it.
+fn unpack(package: &str, folder: &Path) -> Result<()> {
+    let foreign = format!("{package}:arm64");
+    eprintln!("== the kernel {foreign}");
     run(Command::new("apt-get")
-        .args(["download", "--quiet", &versioned])
+        .args(["download", "--quiet", &foreign])
         .current_dir(folder))?;
     let archive = fs::read_dir(folder)?
         .flatten()
@@ -163,9 +196,8 @@ mod tests {
         (folder, kernel)
     }
 
-    fn names(paths: &[&Path]) -> Vec<String> {
-        let name = |path: &&Path| path.file_stem().unwrap().to_string_lossy().into_owned();
-        paths.iter().map(name).collect()
+    fn names(drivers: Vec<Driver>) -> Vec<String> {
+        drivers.into_iter().map(|driver| driver.name).collect()
     }
 
     #[test]
@@ -177,7 +209,7 @@ mod tests {
             ("crc32c_generic", ""),
         ]);
         let wanted = ["crc32c-generic", "ext4", "jbd2"].map(str::to_owned);
-        let order = names(&kernel.drivers(&wanted).unwrap());
+        let order = names(kernel.drivers(&wanted).unwrap());
         assert_eq!(order, ["crc32c_generic", "jbd2", "mbcache", "ext4"]);
     }
 
@@ -186,10 +218,35 @@ mod tests {
         let (_folder, kernel) = kernel(&[("a", "b"), ("b", "a")]);
         let refused = |name: &str| {
             let wanted = [name.to_owned()];
-            kernel.drivers(&wanted).unwrap_err().to_string()
+            kernel.drivers(&wanted).err().unwrap().to_string()
         };
         assert!(refused("ext4").contains("no driver ext4"));
         assert!(refused("a").contains("needs itself"));
         assert!(Kernel::read(Path::new("/nowhere")).is_err());
+    }
+    #[test]
+    fn packed_drivers_are_unpacked_and_what_is_none_is_refused() {
+        let (folder, _) = kernel(&[("jbd2", ""), ("ext4", "jbd2")]);
+        let modules = folder.path().join("lib/modules/6.1/kernel");
+        let mut pack = Command::new("xz");
+        run(pack.arg(modules.join("ext4.ko"))).unwrap();
+        fs::write(modules.join("odd.ko"), "text").unwrap();
+        let kernel = Kernel::read(folder.path()).unwrap();
+        let drivers = kernel.drivers(&["ext4".to_owned()]).unwrap();
+        assert!(
+            drivers
+                .iter()
+                .all(|driver| driver.module.starts_with(b"\x7fELF"))
+        );
+        assert_eq!(names(drivers), ["jbd2", "ext4"]);
+        let refused = kernel.drivers(&["odd".to_owned()]).err().unwrap();
+        assert!(refused.to_string().contains("no module"));
+    }
+
+    #[test]
+    fn the_version_is_what_the_package_depends_on() {
+        let printed = "linux-image-arm64:arm64\n  Depends: linux-image-6.1.0-57-arm64:arm64\n";
+        assert_eq!(dependency(printed).unwrap(), "linux-image-6.1.0-57-arm64");
+        assert_eq!(dependency("linux-image-arm64:arm64\n"), None);
     }
 }
