@@ -107,8 +107,8 @@ pub fn make(board: &Board, output: &Path, plan: Plan) -> Result<Image> {
     );
     let described = board.image.as_ref().with_context(|| {
         format!(
-            "no image is made for {} yet: its boot partition needs the vendor's firmware, \
-             which boards/README.md names",
+            "no image is made for {}: what it needs to boot is missing, and boards/README.md \
+             says what that is",
             board.name
         )
     })?;
