@@ -48,6 +48,11 @@ pub struct Machine {
 impl Machine {
     /// Switches it on, with a disk that keeps what the guest was told is written.
     pub fn start(board: &Board, image: &Image) -> Result<Self> {
+        Self::start_at(board, image, "utc")
+    }
+
+    /// The same with a clock that shows another time than this machine's.
+    pub fn start_at(board: &Board, image: &Image, clock: &str) -> Result<Self> {
         let Flash::Emulator { machine, .. } = &board.flash else {
             bail!(
                 "{} is no emulated board: `cargo xtask boards` lists those that are",
@@ -59,6 +64,7 @@ impl Machine {
         let mut qemu = Command::new(Toolchain::system_emulator()?);
         qemu.args(["-machine", machine, "-cpu", &board.cpu.core, "-smp", "2"])
             .args(["-m", &format!("{}M", board.memory.0 >> 20)])
+            .args(["-rtc", &format!("base={clock}")])
             .args(["-display", "none", "-monitor"])
             .arg(format!("unix:{},server=on,wait=off", place(MONITOR)))
             .args(["-serial", &format!("file:{}", place("console"))])
