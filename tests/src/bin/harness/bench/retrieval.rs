@@ -157,7 +157,6 @@ fn best(keys: &[i8], scales: &[[f32; 3]], query: &[i8]) -> [usize; BEST] {
         };
         scanner.scan(&page, &[query], std::slice::from_mut(&mut best));
     }
-    drop(best);
     slots.map(|hit| hit.row)
 }
 
