@@ -156,9 +156,7 @@ pub fn make(board: &Board, output: &Path, plan: Plan) -> Result<Image> {
 
 /// A slot: the runtime, what it is started with, and its model packs.
 fn slot(root: &Path, board: &Board, described: &boards::Image, plan: Plan) -> Result<()> {
-    for folder in ["bin", "etc/earwitness", "tmp"].iter().chain(&MOUNTED) {
-        fs::create_dir_all(root.join(folder))?;
-    }
+    lay_out(root, &described.arguments)?;
     let program = program(board, "earwitness", plan.profile)?;
     let size = boards::Bytes(fs::metadata(&program)?.len());
     ensure!(
@@ -168,8 +166,6 @@ fn slot(root: &Path, board: &Board, described: &boards::Image, plan: Plan) -> Re
         board.budget.program
     );
     fs::copy(program, root.join("bin/earwitness"))?;
-    let arguments = described.arguments.join("\n") + "\n";
-    fs::write(root.join("etc/earwitness/arguments"), arguments)?;
     let packs = models::ensure(Build::Release)?;
     copy_folder(&packs, &root.join("usr/share/earwitness/packs"))
 }
@@ -177,15 +173,21 @@ fn slot(root: &Path, board: &Board, described: &boards::Image, plan: Plan) -> Re
 /// Where the first process shows a slot what it has mounted.
 const MOUNTED: [&str; 5] = ["proc", "sys", "dev", "run", "data"];
 
-/// A slot whose program was not written to its end.
-fn broken(root: &Path) -> Result<PathBuf> {
-    for folder in ["bin", "etc/earwitness"].iter().chain(&MOUNTED) {
+/// The folders of a slot, and what its program is started with.
+fn lay_out(root: &Path, arguments: &[String]) -> Result<()> {
+    for folder in ["bin", "etc/earwitness", "tmp"].iter().chain(&MOUNTED) {
         fs::create_dir_all(root.join(folder))?;
     }
+    let arguments = arguments.join("\n") + "\n";
+    fs::write(root.join("etc/earwitness/arguments"), arguments).map_err(Into::into)
+}
+
+/// A slot whose program was not written to its end.
+fn broken(root: &Path) -> Result<PathBuf> {
+    lay_out(root, &["run".to_owned()])?;
     let program = root.join("bin/earwitness");
     fs::write(&program, "\x7fELF")?;
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
-    fs::write(root.join("etc/earwitness/arguments"), "run\n")?;
     Ok(root.to_owned())
 }
 

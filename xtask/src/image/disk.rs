@@ -67,7 +67,7 @@ fn partition(mut file: File, size: u64, part: u64) -> Result<Vec<(&'static str, 
 
 /// Makes a file system of a folder in its place in the image.
 fn format(image: &Path, label: &str, start: u64, size: u64, root: &Path) -> Result<()> {
-    let mut make = Command::new(mke2fs()?);
+    let mut make = Command::new(e2fs("mke2fs")?);
     make.args(["-q", "-F", "-t", "ext4", "-L", label])
         .args(["-E", &format!("offset={start},root_owner=0:0"), "-d"])
         .arg(root)
@@ -78,14 +78,14 @@ fn format(image: &Path, label: &str, start: u64, size: u64, root: &Path) -> Resu
         .with_context(|| format!("{label} does not fit into {}", Bytes(size)))
 }
 
-/// The program that makes file systems: where root finds it, others may not.
-fn mke2fs() -> Result<PathBuf> {
-    let places = ["/usr/sbin/mke2fs", "/sbin/mke2fs", "/usr/bin/mke2fs"];
+/// A program of e2fsprogs: where root finds it, others may not.
+fn e2fs(name: &str) -> Result<PathBuf> {
+    let places = ["/usr/sbin", "/sbin", "/usr/bin"];
     let found = places
-        .map(PathBuf::from)
+        .map(|folder| Path::new(folder).join(name))
         .into_iter()
         .find(|path| path.exists());
-    found.context("mke2fs is missing: on Debian, `apt install e2fsprogs`")
+    found.with_context(|| format!("{name} is missing: on Debian, `apt install e2fsprogs`"))
 }
 
 /// Copies a file out of the data partition of an image that nobody uses.
@@ -96,7 +96,7 @@ pub fn read_data(image: &Path, name: &str, to: &Path) -> Result<()> {
         .find(|partition| partition.name == "data")
         .context("the image has no data partition")?;
     let place = format!("{}?offset={}", image.display(), data.first_lba * BLOCK);
-    let mut dump = Command::new("/usr/sbin/debugfs");
+    let mut dump = Command::new(e2fs("debugfs")?);
     dump.args(["-R", &format!("dump /{name} {}", to.display()), &place]);
     run_quietly(&mut dump, |_| {})?;
     ensure!(to.exists(), "the data partition has no {name}");

@@ -224,6 +224,7 @@ mod tests {
         assert!(refused("a").contains("needs itself"));
         assert!(Kernel::read(Path::new("/nowhere")).is_err());
     }
+
     #[test]
     fn packed_drivers_are_unpacked_and_what_is_none_is_refused() {
         let (folder, _) = kernel(&[("jbd2", ""), ("ext4", "jbd2")]);
