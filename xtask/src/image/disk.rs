@@ -102,3 +102,33 @@ pub fn read_data(image: &Path, name: &str, to: &Path) -> Result<()> {
     ensure!(to.exists(), "the data partition has no {name}");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_lies_on_the_data_partition_is_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = |name: &str| {
+            let root = folder.path().join(name);
+            fs::create_dir(&root).unwrap();
+            fs::write(root.join("name"), name).unwrap();
+            root
+        };
+        let (slot, data) = (root("slot"), root("data"));
+        let contents = Contents {
+            slots: [&slot, &slot],
+            data: &data,
+        };
+        let image = folder.path().join("disk.img");
+        make(&image, Bytes(64 << 20), &contents).unwrap();
+        let read = folder.path().join("read");
+        read_data(&image, "name", &read).unwrap();
+        assert_eq!(fs::read_to_string(&read).unwrap(), "data");
+        let absent = read_data(&image, "absent", &folder.path().join("none"));
+        assert!(absent.unwrap_err().to_string().contains("no absent"));
+    }
+}
