@@ -10,7 +10,9 @@ mod file;
 mod gap_ring;
 #[cfg(feature = "mic")]
 mod mic;
+mod nodes;
 mod pcm;
+mod port;
 mod riff;
 
 use std::{io, path::PathBuf};
@@ -20,6 +22,7 @@ use earwitness_dsp::resample::ResampleError;
 pub use file::{FileSource, decode};
 #[cfg(feature = "mic")]
 pub use mic::Microphone;
+pub use nodes::NodeSource;
 pub use pcm::{PcmFormat, PcmSource};
 
 /// Samples a second of everything behind this module.
@@ -94,6 +97,16 @@ pub enum CaptureError {
         name: String,
         /// Why not.
         source: ResampleError,
+    },
+    /// A microphone node cannot be reached.
+    #[error("microphone node at {place}: {reason}; {advice}")]
+    Node {
+        /// The file of its port.
+        place: PathBuf,
+        /// What the system said.
+        reason: String,
+        /// What to do about it.
+        advice: &'static str,
     },
     /// The microphone is missing, busy, or was unplugged.
     #[error("microphone: {reason}; {advice}")]

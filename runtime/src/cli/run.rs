@@ -19,7 +19,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use earwitness::{
-    capture::{AudioSource, CaptureError, FileSource, PcmFormat, PcmSource},
+    capture::{AudioSource, CaptureError, FileSource, NodeSource, PcmFormat, PcmSource},
     hub::HubError,
     listen::{Account, Listener, Placement, Told},
     paths,
@@ -48,6 +48,14 @@ pub(super) struct Args {
     /// standard input
     #[arg(long, value_name = "FILE")]
     pcm: Option<PathBuf>,
+    /// Listen to the microphone node at a serial port; several times for several nodes,
+    /// of which the one that hears best is taken
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["wav", "pcm", "until_end"])]
+    node: Vec<PathBuf>,
+    /// Bits a second of the nodes' ports
+    #[arg(long, value_name = "BAUD", default_value_t = 1_000_000, requires = "node",
+          value_parser = clap::value_parser!(u32).range(115_200..))]
+    node_rate: u32,
     /// Samples a second of --pcm
     #[arg(long, value_name = "HZ", default_value_t = 16_000, requires = "pcm")]
     rate: u32,
@@ -266,6 +274,12 @@ fn opener(args: &Args) -> anyhow::Result<Opener> {
             channels: args.channels,
         };
         return Ok(Box::new(move || open_pcm(path, format)));
+    }
+    if !args.node.is_empty() {
+        let (nodes, rate) = (args.node.clone(), args.node_rate);
+        return Ok(Box::new(move || {
+            Ok(Box::new(NodeSource::open(&nodes, rate)?))
+        }));
     }
     microphone()
 }

@@ -8,4 +8,5 @@ mod faults;
 mod hearing;
 mod keeping;
 mod memory;
+mod nodes;
 mod voices;
