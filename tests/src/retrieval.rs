@@ -7,6 +7,7 @@
 //! alone. Questions without evidence are left out and counted.
 
 mod bm25;
+mod counterfactual;
 mod dense;
 mod evaluate;
 mod fuse;
@@ -15,6 +16,7 @@ mod pool;
 mod tests;
 
 pub use bm25::Bm25;
+pub use counterfactual::{Counterfactual, counterfactual};
 pub use dense::{Dense, Embed, SharedEmbedder};
 pub use evaluate::{Latency, RetrieverReport, evaluate};
 pub use fuse::{MinMax, Rrf};

@@ -274,3 +274,30 @@ fn min_max_fusion_adds_scaled_scores() {
     // First: 1, 2/3, 1/3, 0. Second: 1 for record 3 and 0 for those left out.
     assert_eq!(rank_first(&mut fusion, &trips()), [0, 3, 1, 2]);
 }
+
+/// Thinks that Ben is always right.
+#[derive(Default)]
+struct Believer(Vec<f32>);
+
+impl Retriever for Believer {
+    fn index(&mut self, records: &[PoolRecord<'_>]) -> Result<()> {
+        let belief = |record: &PoolRecord<'_>| f32::from(record.turn.speaker == "p2");
+        self.0 = records.iter().map(belief).collect();
+        Ok(())
+    }
+
+    fn rank(&mut self, _: &Asked<'_>) -> Result<Vec<Ranked>> {
+        Ok(self.0.iter().copied().enumerate().collect())
+    }
+}
+
+#[test]
+fn another_voice_is_tried_where_the_answer_depends_on_the_speaker() {
+    let episode = trips();
+    let pools = pools(std::slice::from_ref(&episode), PoolSize::Episode);
+    // One question of the first kind; Ben said its evidence, and Ann could have.
+    let heard = counterfactual(&pools, &mut Believer::default(), || {}).unwrap();
+    assert_eq!((heard.pairs, heard.share()), (1, Some(1.0)));
+    let deaf = counterfactual(&pools, &mut Listed(&[0, 1, 2, 3]), || {}).unwrap();
+    assert_eq!((deaf.pairs, deaf.share()), (1, Some(0.0)));
+}

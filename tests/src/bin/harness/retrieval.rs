@@ -8,10 +8,11 @@ use earwitness::recall::{RecallOptions, Retriever as Device};
 use earwitness_models::{embed::TextEmbedder, manifest::Kind, pack::Pack};
 use earwitness_tests::{
     connect::ThreeW,
+    episodes::EpisodeSet,
     report::table,
     retrieval::{
-        Bm25, Dense, MinMax, PoolSize, Retriever, RetrieverReport, Rrf, SharedEmbedder, evaluate,
-        pools,
+        Bm25, Counterfactual, Dense, MinMax, PoolSize, Retriever, RetrieverReport, Rrf,
+        SharedEmbedder, counterfactual, evaluate, pools,
     },
 };
 use serde::Serialize;
@@ -32,6 +33,10 @@ pub struct Arguments {
     /// Which retrievers to run; all of them if not said
     #[arg(long = "retriever", value_delimiter = ',', value_name = "NAME,...")]
     retrievers: Vec<Name>,
+    /// Also whether supporting records are preferred to the same in another voice,
+    /// each episode by itself
+    #[arg(long)]
+    counterfactual: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -56,6 +61,8 @@ enum Name {
 struct Results {
     #[serde(flatten)]
     retrievers: BTreeMap<String, RetrieverReport>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    counterfactual: BTreeMap<String, Counterfactual>,
     skipped: usize,
 }
 
@@ -70,12 +77,17 @@ impl Arguments {
         };
         let mut rows = Vec::new();
         let mut retrievers = BTreeMap::new();
+        let mut counterfactuals = BTreeMap::new();
         for name in self.names() {
             let mut retriever = opener.open(*name)?;
             let bar = progress(&name.label(), pools.len());
             let report = evaluate(&pools, &mut *retriever, || bar.inc(1))?;
             bar.finish_and_clear();
             rows.push(row(&name.label(), &report));
+            if self.counterfactual {
+                let result = other_voices(&set, &name.label(), &mut *retriever)?;
+                counterfactuals.insert(name.label(), result);
+            }
             retrievers.insert(name.label(), report);
         }
         let skipped = retrievers
@@ -89,6 +101,7 @@ impl Arguments {
             &set,
             Results {
                 retrievers,
+                counterfactual: counterfactuals,
                 skipped,
             },
             &table,
@@ -102,6 +115,22 @@ impl Arguments {
             &self.retrievers
         }
     }
+}
+
+fn other_voices(
+    set: &EpisodeSet,
+    name: &str,
+    retriever: &mut dyn Retriever,
+) -> Result<Counterfactual> {
+    let pools = pools(&set.episodes, PoolSize::Episode);
+    let bar = progress(&format!("{name} in other voices"), pools.len());
+    let result = counterfactual(&pools, retriever, || bar.inc(1))?;
+    bar.finish_and_clear();
+    if let Some(share) = result.share() {
+        let Counterfactual { pairs, .. } = result;
+        eprintln!("{name}: the right voice is preferred in {share:.3} of {pairs} pairs");
+    }
+    Ok(result)
 }
 
 impl Name {
