@@ -37,6 +37,6 @@ pub trait Retriever {
 
 /// Best first; of equals the earlier record, so that a ranking never depends on
 /// the order in which a hash map was read.
-fn best_first(ranked: &mut [Ranked]) {
+pub(crate) fn best_first(ranked: &mut [Ranked]) {
     ranked.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
 }

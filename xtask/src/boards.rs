@@ -106,10 +106,44 @@ pub enum Flash {
 pub struct Image {
     /// Debian's package of the kernel.
     pub kernel: String,
+    /// The suite it is taken from, and the firmware with it; where none is named, the one
+    /// that this machine has.
+    pub suite: Option<String>,
+    /// What starts the kernel; nothing where an emulator does.
+    pub boot: Option<Boot>,
     /// Drivers to load before anything is mounted; those that they need come along.
     pub modules: Vec<String>,
     /// What the runtime is started with.
     pub arguments: Vec<String>,
+}
+
+/// What starts a kernel from the first partition of a hub's disk.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "loader", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Boot {
+    /// The firmware of a Raspberry Pi.
+    RaspberryPi {
+        /// The board's description, by its name beside the kernel.
+        device_tree: String,
+        /// Files of the firmware that are not in the board's own memory.
+        #[serde(default)]
+        firmware: Vec<String>,
+    },
+    /// U-Boot, which the board has in a memory of its own.
+    Extlinux {
+        /// The board's description, by its name beside the kernel.
+        device_tree: String,
+    },
+}
+
+impl Image {
+    /// Files of the board's firmware that go onto its disk.
+    pub fn firmware(&self) -> &[String] {
+        match &self.boot {
+            Some(Boot::RaspberryPi { firmware, .. }) => firmware,
+            _ => &[],
+        }
+    }
 }
 
 /// A size, written as `128 KiB`.

@@ -10,9 +10,10 @@ mod probe;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
 use crate::boards::{Board, Class, Flash};
+use crate::image::{self, Plan};
 use crate::node;
 
 /// Options of `cargo xtask flash`.
@@ -24,9 +25,14 @@ pub struct Args {
     /// A file or a block device for a hub, `probe` for a node
     #[arg(long, value_name = "TARGET")]
     to: String,
-    /// What is written to a hub: the image of its whole disk
+    /// What is written to a hub, the image of its whole disk; it is made where none is
+    /// named
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
+    /// What the programs of an image are built with; `release` is quicker to build, and
+    /// larger
+    #[arg(long, conflicts_with = "image", default_value = Plan::DEVICE.profile)]
+    profile: String,
     /// Write to a block device without asking
     #[arg(long)]
     yes: bool,
@@ -55,11 +61,18 @@ fn hub(board: &Board, args: &Args) -> Result<()> {
         !args.erase_all,
         "--erase-all is for chips; the disk of a hub is written as a whole"
     );
-    let image = args
-        .image
-        .as_ref()
-        .with_context(|| format!("name the image of {}'s disk: `--image FILE`", board.name))?;
-    disk::write(image, args.to.as_ref(), args.yes)
+    let target = args.to.as_ref();
+    if let Some(image) = &args.image {
+        return disk::write(image, target, args.yes);
+    }
+    // Who may not be written to is better told before all is built.
+    disk::check(target)?;
+    let plan = Plan {
+        profile: &args.profile,
+        ..Plan::DEVICE
+    };
+    let made = image::make(board, &image::folder(board), plan)?;
+    disk::write(&made.disk, target, args.yes)
 }
 
 fn mic_node(board: &Board, args: &Args) -> Result<()> {

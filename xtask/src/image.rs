@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `kernel` | the distribution's |
 //! | `initramfs` | our first process (`runtime/init`) and the drivers it loads |
-//! | `disk.img` | GPT with two slots, each the runtime and its model packs, and the data |
+//! | `disk.img` | GPT with what the board's firmware starts these two by, two slots, each the runtime and its model packs, and the data |
 //!
 //! Programs are linked statically: a slot holds no library of the distribution's.
 
+mod boot;
+mod debian;
 mod disk;
 mod initramfs;
 mod kernel;
@@ -27,6 +29,7 @@ use crate::process::{Build, run, target};
 use crate::toolchain::Toolchain;
 use kernel::Kernel;
 
+pub use boot::arguments;
 pub use disk::read_data;
 
 /// Options of `cargo xtask image`.
@@ -41,6 +44,9 @@ pub struct Args {
     /// A folder with boot/ and lib/modules/, in place of the distribution's kernel
     #[arg(long, value_name = "DIR")]
     kernel: Option<PathBuf>,
+    /// What the programs are built with; `release` is quicker to build, and larger
+    #[arg(long, default_value = Plan::DEVICE.profile)]
+    profile: String,
 }
 
 /// The files of an image.
@@ -59,7 +65,7 @@ pub struct Plan<'a> {
     /// A folder with a kernel, in place of the distribution's.
     pub kernel: Option<&'a Path>,
     /// The profile that the programs are built with.
-    pub profile: &'static str,
+    pub profile: &'a str,
     /// Whether the second slot has no program that starts, and is on trial: for tests.
     pub second_broken: bool,
 }
@@ -84,6 +90,7 @@ pub fn run_image(args: &Args) -> Result<()> {
     let output = args.output.clone().unwrap_or_else(|| folder(&board));
     let plan = Plan {
         kernel: args.kernel.as_deref(),
+        profile: &args.profile,
         ..Plan::DEVICE
     };
     let image = make(&board, &output, plan)?;
@@ -115,7 +122,7 @@ pub fn make(board: &Board, output: &Path, plan: Plan) -> Result<Image> {
     fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
     let kernel = match plan.kernel {
         Some(folder) => Kernel::read(folder)?,
-        None => Kernel::fetch(&described.kernel, &models::cache_folder()?.join("kernels"))?,
+        None => Kernel::fetch(described, &models::cache_folder()?.join("kernels"))?,
     };
     let image = Image {
         kernel: output.join("kernel"),
@@ -145,7 +152,12 @@ pub fn make(board: &Board, output: &Path, plan: Plan) -> Result<Image> {
     } else {
         whole.clone()
     };
+    let boot = described.boot.as_ref().map(|_| roots.join("boot"));
+    if let (Some(folder), Some(how)) = (&boot, &described.boot) {
+        boot::lay_out(folder, how, &image, &kernel, &board.console)?;
+    }
     let contents = disk::Contents {
+        boot: boot.as_deref(),
         slots: [&whole, &second],
         data: &data,
     };

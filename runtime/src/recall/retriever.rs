@@ -79,14 +79,21 @@ impl Retriever {
 
     /// The key of a record; `voice` is how it sounds.
     pub fn key(&self, said: &Said<'_>, voice: Block) -> Key {
-        let only_asks = cues::only_asks(said.text);
-        let semantic = self.head.semantic_key(said.own, said.before, only_asks);
-        let temporal = self.head.temporal_key(said.session, said.start_ms);
+        let [semantic, temporal] = self.key_vectors(said);
         Key {
             semantic: Block::quantize(&semantic),
             speaker: voice,
             temporal: Block::quantize(&temporal),
         }
+    }
+
+    /// The semantic and the temporal block of a record's key, not yet rounded.
+    pub fn key_vectors(&self, said: &Said<'_>) -> [Vec<f32>; 2] {
+        let only_asks = cues::only_asks(said.text);
+        [
+            self.head.semantic_key(said.own, said.before, only_asks),
+            self.head.temporal_key(said.session, said.start_ms),
+        ]
     }
 
     /// Takes in a question; `embedding` is that of its text.
@@ -135,22 +142,12 @@ impl Retriever {
         voices: &[Voice],
         layout: KeyLayout,
     ) -> Result<Query, HubError> {
-        let named = named(&question.text, setting.speakers);
-        let asked = self.head.asked(
-            &question.text,
-            &question.embedding,
-            named.len(),
-            setting.session,
-        );
-        let mut who = vec![0.0; usize::from(layout.speaker)];
-        let askers = setting.asker.iter().map(|asker| (asker, asked.asker));
-        for (person, gate) in askers.chain(named.iter().map(|person| (person, asked.named))) {
-            add_voice(&mut who, *person, gate, voices);
-        }
+        let [what, who, when] =
+            self.query_vectors(question, setting, voices, usize::from(layout.speaker));
         let key = Key {
-            semantic: Block::quantize(&asked.what),
+            semantic: Block::quantize(&what),
             speaker: Block::quantize(&who),
-            temporal: Block::quantize(&asked.when),
+            temporal: Block::quantize(&when),
         };
         let weights = Weights {
             what: self.options.what,
@@ -158,6 +155,30 @@ impl Retriever {
             when: self.options.when,
         };
         Ok(Query::new(key, weights)?)
+    }
+
+    /// The blocks of a question (what, who, when), not yet rounded; `voice_size` is the
+    /// length of a voiceprint.
+    pub fn query_vectors(
+        &self,
+        question: &Prepared,
+        setting: &Setting<'_>,
+        voices: &[Voice],
+        voice_size: usize,
+    ) -> [Vec<f32>; 3] {
+        let named = named(&question.text, setting.speakers);
+        let asked = self.head.asked(
+            &question.text,
+            &question.embedding,
+            named.len(),
+            setting.session,
+        );
+        let mut who = vec![0.0; voice_size];
+        let askers = setting.asker.iter().map(|asker| (asker, asked.asker));
+        for (person, gate) in askers.chain(named.iter().map(|person| (person, asked.named))) {
+            add_voice(&mut who, *person, gate, voices);
+        }
+        [asked.what, who, asked.when]
     }
 }
 

@@ -15,17 +15,22 @@ use earwitness_api::types::{Attachment, RecordId, SessionId, Speaker, SpeakerId}
 use earwitness_store::{Block, Key, Learned, NewRecord, Speaking, Store};
 use tempfile::TempDir;
 
-use crate::retrieval::{Asked, PoolRecord, Ranked, Retriever, SharedEmbedder};
+use crate::retrieval::{Asked, PoolRecord, Ranked, Retriever, SharedEmbedder, best_first};
 
 /// Records that are ranked for a question: more than what does not count as history
 /// in any episode, and the deepest that is measured.
 const DEPTH: usize = 200;
+
+/// Values of a voiceprint.
+const VOICE_DIM: usize = 256;
 
 /// Who, what and when, as the device scores them.
 pub struct ThreeW {
     embedder: SharedEmbedder,
     retriever: recall::Retriever,
     memory: Option<Memory>,
+    /// The keys of the records before they are rounded.
+    exact: Vec<[Vec<f32>; 3]>,
 }
 
 impl ThreeW {
@@ -35,6 +40,7 @@ impl ThreeW {
             embedder,
             retriever,
             memory: None,
+            exact: Vec::new(),
         }
     }
 
@@ -52,7 +58,32 @@ impl ThreeW {
         }
     }
 
-    fn key(&self, record: &PoolRecord<'_>, before: Option<&PoolRecord<'_>>) -> Result<Key> {
+    /// The places of the `count` records that fit best where nothing is rounded; words
+    /// do not count.
+    pub fn rank_exact(&self, question: &Asked<'_>, count: usize) -> Result<Vec<usize>> {
+        let Some(memory) = &self.memory else {
+            return Ok(Vec::new());
+        };
+        let prepared = self.prepare(question)?;
+        let (voices, names) = (memory.store.voices()?, memory.names(question));
+        let setting = memory.setting(question, &names);
+        let wanted = self
+            .retriever
+            .query_vectors(&prepared, &setting, &voices, VOICE_DIM);
+        let score = |key: &[Vec<f32>; 3]| {
+            let blocks = key.iter().zip(&wanted);
+            blocks.map(|(key, wanted)| dot(key, wanted)).sum::<f32>()
+        };
+        let mut ranked: Vec<Ranked> = self.exact.iter().map(score).enumerate().collect();
+        best_first(&mut ranked);
+        Ok(ranked
+            .into_iter()
+            .map(|(place, _)| place)
+            .take(count)
+            .collect())
+    }
+
+    fn key(&mut self, record: &PoolRecord<'_>, before: Option<&PoolRecord<'_>>) -> Result<Key> {
         let embed = |record: &PoolRecord<'_>| self.embedder.document(&record.document());
         let before = before.map(embed).transpose()?;
         let turn = record.turn;
@@ -65,7 +96,10 @@ impl ThreeW {
         };
         let voice = voice_of(&record.episode.id, &turn.speaker);
         let heard = heard(voice, &format!("{}/{}", record.episode.id, turn.id));
-        Ok(self.retriever.key(&said, Block::quantize(&heard)))
+        let key = self.retriever.key(&said, Block::quantize(&heard));
+        let [what, when] = self.retriever.key_vectors(&said);
+        self.exact.push([what, heard, when]);
+        Ok(key)
     }
 }
 
@@ -74,6 +108,7 @@ impl Retriever for ThreeW {
         let mut memory = Memory::empty()?;
         // Another memory with the same ids: what was known of the last one has to go.
         self.retriever.follow(&memory.store)?;
+        self.exact.clear();
         for (place, record) in records.iter().enumerate() {
             let before = place.checked_sub(1).map(|before| &records[before]);
             let before = before.filter(|before| {
@@ -123,23 +158,37 @@ impl Memory {
         prepared: &Prepared,
         question: &Asked<'_>,
     ) -> Result<Vec<Ranked>> {
-        let episode = question.episode;
-        let known = |participant: &str| self.speakers.get(&voice_of(&episode.id, participant));
-        let names = episode.participants.iter().flat_map(|person| {
-            let names = std::iter::once(&person.name).chain(&person.aliases);
-            names.filter_map(move |name| Some(speaker(*known(&person.id)?, name)))
-        });
-        let asker = question.question.asker.as_deref().and_then(known);
-        let setting = Setting {
-            asker: asker.copied(),
-            speakers: &names.collect::<Vec<_>>(),
-            session: question.session as u64,
-        };
+        let names = self.names(question);
+        let setting = self.setting(question, &names);
         let scored = retriever.rank(&self.store, prepared, &setting, DEPTH)?;
         let ranked = scored
             .iter()
             .filter_map(|scored| Some((*self.places.get(&scored.id)?, scored.scores.total())));
         Ok(ranked.collect())
+    }
+
+    fn setting<'a>(&self, question: &Asked<'_>, speakers: &'a [Speaker]) -> Setting<'a> {
+        let asker = question.question.asker.as_deref();
+        Setting {
+            asker: asker.and_then(|asker| self.known(question, asker)),
+            speakers,
+            session: question.session as u64,
+        }
+    }
+
+    /// Everybody who may be named, once for each name.
+    fn names(&self, question: &Asked<'_>) -> Vec<Speaker> {
+        let people = question.episode.participants.iter();
+        let names = people.flat_map(|person| {
+            let names = std::iter::once(&person.name).chain(&person.aliases);
+            names.filter_map(|name| Some(speaker(self.known(question, &person.id)?, name)))
+        });
+        names.collect()
+    }
+
+    fn known(&self, question: &Asked<'_>, participant: &str) -> Option<SpeakerId> {
+        let voice = voice_of(&question.episode.id, participant);
+        self.speakers.get(&voice).copied()
     }
 
     fn remember(&mut self, place: usize, record: &PoolRecord<'_>, key: Key) -> Result<()> {
@@ -181,6 +230,10 @@ impl Memory {
         self.sessions.insert(key, begun);
         Ok(begun)
     }
+}
+
+fn dot(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(a, b)| a * b).sum()
 }
 
 fn speaking(known: Option<SpeakerId>, voice: Vec<f32>) -> Speaking {
@@ -242,9 +295,8 @@ fn heard(identity: u64, turn: &str) -> Vec<f32> {
 
 /// A unit vector whose signs are drawn by splitmix64.
 fn signs(mut seed: u64) -> impl Iterator<Item = f32> {
-    const DIM: usize = 256;
-    let size = (DIM as f32).sqrt().recip();
-    (0..DIM).map(move |_| {
+    let size = (VOICE_DIM as f32).sqrt().recip();
+    (0..VOICE_DIM).map(move |_| {
         seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -41,10 +41,17 @@ enum Target {
     Device,
 }
 
+/// Refuses what nothing can be written to, whatever it would be.
+pub fn check(to: &Path) -> Result<()> {
+    check_kind(to)?;
+    System::default().check_unused(to)
+}
+
 /// Opens the target of that source, emptied if it is a file.
 fn open(to: &Path, source: &File, yes: bool) -> Result<File> {
     let cannot = || format!("cannot write to {}", to.display());
-    let target = check_kind(to, source)?;
+    check_other(to, source)?;
+    let target = check_kind(to)?;
     System::default().check_unused(to)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true);
@@ -79,8 +86,21 @@ fn open(to: &Path, source: &File, yes: bool) -> Result<File> {
     Ok(device)
 }
 
+/// Refuses to write an image onto itself.
+fn check_other(to: &Path, source: &File) -> Result<()> {
+    let image = source.metadata()?;
+    let same = fs::metadata(to)
+        .is_ok_and(|there| (there.dev(), there.ino()) == (image.dev(), image.ino()));
+    ensure!(
+        !same,
+        "{} is the image itself; name another file or a device",
+        to.display()
+    );
+    Ok(())
+}
+
 /// Refuses what an image cannot be written to, before anything of it is lost.
-fn check_kind(to: &Path, source: &File) -> Result<Target> {
+fn check_kind(to: &Path) -> Result<Target> {
     let Ok(there) = fs::metadata(to) else {
         ensure!(
             !to.starts_with("/dev"),
@@ -89,12 +109,6 @@ fn check_kind(to: &Path, source: &File) -> Result<Target> {
         );
         return Ok(Target::File);
     };
-    let image = source.metadata()?;
-    ensure!(
-        (there.dev(), there.ino()) != (image.dev(), image.ino()),
-        "{} is the image itself; name another file or a device",
-        to.display()
-    );
     let kind = there.file_type();
     if kind.is_block_device() {
         return Ok(Target::Device);

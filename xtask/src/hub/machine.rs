@@ -25,7 +25,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::boards::{Board, Flash};
-use crate::image::Image;
+use crate::image::{self, Image};
 use crate::toolchain::Toolchain;
 
 /// How often the console is looked at.
@@ -72,10 +72,7 @@ impl Machine {
             .arg(&image.kernel)
             .arg("-initrd")
             .arg(&image.initramfs)
-            .args([
-                "-append",
-                &format!("console={} quiet panic=3", board.console),
-            ])
+            .args(["-append", &image::arguments(&board.console)])
             .arg("-drive")
             .arg(format!(
                 "if=none,id=disk,format=raw,cache=writethrough,file={}",

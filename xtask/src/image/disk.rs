@@ -1,13 +1,17 @@
-//! A hub's disk: a table of partitions, two slots, and the data.
+//! A hub's disk: a table of partitions, what its board boots from, two slots, and the
+//! data.
 
 use std::{
     collections::BTreeMap,
-    fs::File,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result, ensure};
+use fatfs::{Dir, FatType, FileSystem, FormatVolumeOptions, FsOptions, format_volume};
+use fscommon::StreamSlice;
 use gpt::{GptConfig, disk::LogicalBlockSize, mbr::ProtectiveMBR, partition_types};
 
 use crate::boards::Bytes;
@@ -17,15 +21,21 @@ const BLOCK: u64 = 512;
 /// Partitions begin and end at whole ones of these, as flash erases in large blocks.
 const ALIGNED: u64 = 1 << 20;
 
+/// The partition that a board boots from: room for two kernels.
+const BOOT: u64 = 256 << 20;
+
 /// What the partitions hold: folders that become their roots.
 pub struct Contents<'a> {
+    /// What the board's own firmware reads; an emulator needs none.
+    pub boot: Option<&'a Path>,
     /// The two slots.
     pub slots: [&'a Path; 2],
     /// The data.
     pub data: &'a Path,
 }
 
-/// Makes the image of a disk of that size, a third of it for each partition.
+/// Makes the image of a disk of that size. What the board boots from comes first, where
+/// firmware looks; the slots and the data share the rest.
 pub fn make(image: &Path, size: Bytes, contents: &Contents) -> Result<()> {
     let file = File::options()
         .read(true)
@@ -36,18 +46,35 @@ pub fn make(image: &Path, size: Bytes, contents: &Contents) -> Result<()> {
         .with_context(|| format!("cannot make {}", image.display()))?;
     // What is not written to takes no room on the disk that the image lies on.
     file.set_len(size.0)?;
-    let part = (size.0 / ALIGNED - 2) / 3 * ALIGNED;
-    let partitions = partition(file, size.0, part)?;
+    let boot = contents.boot.map_or(0, |_| BOOT);
+    let part = ((size.0 - boot) / ALIGNED - 2) / 3 * ALIGNED;
     let [a, b] = contents.slots;
-    let roots = [a, b, contents.data];
-    for ((label, start), root) in partitions.into_iter().zip(roots) {
-        format(image, label, start, part, root)?;
+    let mut partitions: Vec<Partition> = [("slot-a", a), ("slot-b", b), ("data", contents.data)]
+        .map(|(label, root)| Partition::new(label, part, root))
+        .into();
+    if let Some(root) = contents.boot {
+        partitions.insert(0, Partition::new("boot", boot, root));
+    }
+    let starts = partition(file, size.0, &partitions)?;
+    for (partition, start) in partitions.iter().zip(starts) {
+        if contents.boot == Some(partition.root) {
+            partition.format_fat(image, start)?;
+        } else {
+            partition.format(image, start)?;
+        }
     }
     Ok(())
 }
 
-/// Writes the table; gives label and first byte of each partition.
-fn partition(mut file: File, size: u64, part: u64) -> Result<Vec<(&'static str, u64)>> {
+/// A partition to be made of a folder.
+struct Partition<'a> {
+    label: &'static str,
+    size: u64,
+    root: &'a Path,
+}
+
+/// Writes the table; gives the first byte of each partition.
+fn partition(mut file: File, size: u64, partitions: &[Partition]) -> Result<Vec<u64>> {
     let blocks = u32::try_from(size / BLOCK - 1).unwrap_or(u32::MAX);
     ProtectiveMBR::with_lb_size(blocks).overwrite_lba0(&mut file)?;
     let mut disk = GptConfig::new()
@@ -55,27 +82,70 @@ fn partition(mut file: File, size: u64, part: u64) -> Result<Vec<(&'static str, 
         .logical_block_size(LogicalBlockSize::Lb512)
         .create_from_device(file, None)?;
     disk.update_partitions(BTreeMap::new())?;
-    let mut made = Vec::new();
-    for label in ["slot-a", "slot-b", "data"] {
+    let mut starts = Vec::new();
+    for Partition { label, size, .. } in partitions {
         let aligned = Some(ALIGNED / BLOCK);
-        let number = disk.add_partition(label, part, partition_types::LINUX_FS, 0, aligned)?;
-        made.push((label, disk.partitions()[&number].first_lba * BLOCK));
+        let kind = match *label {
+            "boot" => partition_types::BASIC,
+            _ => partition_types::LINUX_FS,
+        };
+        let number = disk.add_partition(label, *size, kind, 0, aligned)?;
+        starts.push(disk.partitions()[&number].first_lba * BLOCK);
     }
     disk.write()?.sync_all()?;
-    Ok(made)
+    Ok(starts)
 }
 
-/// Makes a file system of a folder in its place in the image.
-fn format(image: &Path, label: &str, start: u64, size: u64, root: &Path) -> Result<()> {
-    let mut make = Command::new(e2fs("mke2fs")?);
-    make.args(["-q", "-F", "-t", "ext4", "-L", label])
-        .args(["-E", &format!("offset={start},root_owner=0:0"), "-d"])
-        .arg(root)
-        .arg(image)
-        .arg(format!("{}k", size / 1024));
-    run_quietly(&mut make, |_| {})
-        .map(drop)
-        .with_context(|| format!("{label} does not fit into {}", Bytes(size)))
+impl<'a> Partition<'a> {
+    fn new(label: &'static str, size: u64, root: &'a Path) -> Self {
+        Self { label, size, root }
+    }
+
+    /// Makes a file system of the folder in its place in the image.
+    fn format(&self, image: &Path, start: u64) -> Result<()> {
+        let mut make = Command::new(e2fs("mke2fs")?);
+        make.args(["-q", "-F", "-t", "ext4", "-L", self.label])
+            .args(["-E", &format!("offset={start},root_owner=0:0"), "-d"])
+            .arg(self.root)
+            .arg(image)
+            .arg(format!("{}k", self.size / 1024));
+        run_quietly(&mut make, |_| {})
+            .map(drop)
+            .with_context(|| self.does_not_fit())
+    }
+
+    /// The same, as firmware reads it.
+    fn format_fat(&self, image: &Path, start: u64) -> Result<()> {
+        let file = File::options().read(true).write(true).open(image)?;
+        let mut slice = StreamSlice::new(file, start, start + self.size)?;
+        let options = FormatVolumeOptions::new()
+            .fat_type(FatType::Fat32)
+            .volume_label(*b"BOOT       ");
+        format_volume(&mut slice, options)?;
+        let system = FileSystem::new(slice, FsOptions::new())?;
+        fill(self.root, &system.root_dir()).with_context(|| self.does_not_fit())?;
+        system.unmount()?;
+        Ok(())
+    }
+
+    fn does_not_fit(&self) -> String {
+        format!("{} does not fit into {}", self.label, Bytes(self.size))
+    }
+}
+
+/// Copies what is in a folder.
+fn fill(from: &Path, to: &Dir<'_, StreamSlice<File>>) -> Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_str().context("a file has no readable name")?;
+        if entry.file_type()?.is_dir() {
+            fill(&entry.path(), &to.create_dir(name)?)?;
+        } else {
+            io::copy(&mut File::open(entry.path())?, &mut to.create_file(name)?)?;
+        }
+    }
+    Ok(())
 }
 
 /// A program of e2fsprogs: where root finds it, others may not.
@@ -105,12 +175,28 @@ pub fn read_data(image: &Path, name: &str, to: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::io::Read;
 
     use super::*;
 
+    /// Reads a file of the first partition, as firmware does.
+    fn boot_file(image: &Path, name: &str) -> String {
+        let disk = GptConfig::new().open(image).unwrap();
+        let boot = disk.partitions().values().next().unwrap();
+        assert_eq!((&*boot.name, boot.first_lba), ("boot", ALIGNED / BLOCK));
+        let [start, end] = [boot.first_lba, boot.last_lba + 1].map(|block| block * BLOCK);
+        let file = File::options().read(true).write(true).open(image).unwrap();
+        let slice = StreamSlice::new(file, start, end).unwrap();
+        let system = FileSystem::new(slice, FsOptions::new()).unwrap();
+        assert_eq!(system.fat_type(), FatType::Fat32);
+        let mut read = String::new();
+        let mut file = system.root_dir().open_file(name).unwrap();
+        file.read_to_string(&mut read).unwrap();
+        read
+    }
+
     #[test]
-    fn what_lies_on_the_data_partition_is_read_back() {
+    fn what_lies_on_the_partitions_is_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let root = |name: &str| {
             let root = folder.path().join(name);
@@ -119,15 +205,21 @@ mod tests {
             root
         };
         let (slot, data) = (root("slot"), root("data"));
+        let started = root("started");
+        fs::create_dir(started.join("overlays")).unwrap();
+        fs::write(started.join("overlays/long name.dtbo"), "overlay").unwrap();
         let contents = Contents {
+            boot: Some(&started),
             slots: [&slot, &slot],
             data: &data,
         };
         let image = folder.path().join("disk.img");
-        make(&image, Bytes(64 << 20), &contents).unwrap();
+        make(&image, Bytes(BOOT + (64 << 20)), &contents).unwrap();
         let read = folder.path().join("read");
         read_data(&image, "name", &read).unwrap();
         assert_eq!(fs::read_to_string(&read).unwrap(), "data");
+        assert_eq!(boot_file(&image, "overlays/long name.dtbo"), "overlay");
+        assert_eq!(boot_file(&image, "name"), "started");
         let absent = read_data(&image, "absent", &folder.path().join("none"));
         assert!(absent.unwrap_err().to_string().contains("no absent"));
     }

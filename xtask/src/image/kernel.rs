@@ -1,34 +1,57 @@
-//! The kernel of a hub and its drivers, out of the distribution's package.
+//! The kernel of a hub, its drivers, and what a board's own firmware reads beside it, out
+//! of the distribution's packages.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
-use crate::process::{output, run, succeeds};
+use super::debian::Suite;
+use crate::boards::Image;
+
+/// The package of what a Raspberry Pi's first stage reads, and where it unpacks to.
+const FIRMWARE: (&str, &str) = ("raspi-firmware", "usr/lib/raspi-firmware");
 
 /// A kernel's files, unpacked.
 pub struct Kernel {
     /// The image that a bootloader starts.
     pub image: PathBuf,
+    folder: PathBuf,
     /// Drivers by name.
     drivers: BTreeMap<String, PathBuf>,
+    /// The names of those that are part of the image.
+    built_in: BTreeSet<String>,
 }
 
 impl Kernel {
-    /// The newest kernel that a package of Debian's stands for, kept in a folder.
-    pub fn fetch(package: &str, kept: &Path) -> Result<Self> {
-        let versioned = newest(package)?;
-        let folder = kept.join(&versioned);
+    /// The newest kernel that a board's package stands for, and the board's firmware, kept
+    /// in a folder.
+    pub fn fetch(described: &Image, kept: &Path) -> Result<Self> {
+        let suite = match &described.suite {
+            Some(name) => Suite::named(name, &kept.join("suites"))?,
+            None => Suite::own(),
+        };
+        let versioned = suite.newest(&described.kernel)?;
+        let needs_firmware = !described.firmware().is_empty();
+        let folder = kept.join(if needs_firmware {
+            format!("{versioned}+{}", FIRMWARE.0)
+        } else {
+            versioned.clone()
+        });
         if !folder.exists() {
-            let staging = kept.join(format!("{versioned}.new"));
+            let staging = folder.with_extension("new");
             let _ = fs::remove_dir_all(&staging);
             fs::create_dir_all(&staging)?;
-            unpack(&versioned, &staging)?;
+            for package in suite.parts(&versioned)? {
+                suite.unpack(&package, &staging)?;
+            }
+            if needs_firmware {
+                suite.unpack(FIRMWARE.0, &staging)?;
+            }
             Self::read(&staging)?;
             fs::rename(&staging, &folder)?;
         }
@@ -37,18 +60,55 @@ impl Kernel {
 
     /// A kernel in a folder that is laid out as a root file system is.
     pub fn read(folder: &Path) -> Result<Self> {
-        let image = fs::read_dir(folder.join("boot"))
-            .ok()
-            .and_then(|files| {
-                let mut files = files.flatten().map(|file| file.path());
-                files.find(|file| file.file_name().is_some_and(is_image))
-            })
+        let modules = ["lib/modules", "usr/lib/modules"].map(|root| folder.join(root));
+        let image = entries(&folder.join("boot"))
+            .into_iter()
+            .find(|file| named(file, "vmlinuz-"))
+            // Where Debian puts it from 14 on.
+            .or_else(|| below(&modules[1], "vmlinuz"))
             .with_context(|| format!("{} has no boot/vmlinuz-VERSION", folder.display()))?;
-        let mut drivers = BTreeMap::new();
-        for root in ["lib/modules", "usr/lib/modules"] {
-            collect(&folder.join(root), &mut drivers)?;
+        let (mut drivers, mut built_in) = (BTreeMap::new(), BTreeSet::new());
+        for root in &modules {
+            collect(root, &mut drivers)?;
+            if let Some(list) = below(root, "modules.builtin") {
+                let list = fs::read_to_string(list)?;
+                built_in.extend(list.lines().filter_map(|line| driver_name(line.as_ref())));
+            }
         }
-        Ok(Self { image, drivers })
+        Ok(Self {
+            image,
+            folder: folder.to_owned(),
+            drivers,
+            built_in,
+        })
+    }
+
+    /// The description of a board's hardware that comes with the kernel, by its name
+    /// there: `vendor/board.dtb`.
+    pub fn device_tree(&self, name: &str) -> Result<PathBuf> {
+        let versions = entries(&self.folder.join("usr/lib"))
+            .into_iter()
+            .filter(|place| named(place, "linux-image-"));
+        let split = entries(&self.folder.join("usr/lib/modules"))
+            .into_iter()
+            .map(|version| version.join("dtb"));
+        versions
+            .chain(split)
+            .map(|place| place.join(name))
+            .find(|place| place.exists())
+            .with_context(|| format!("this kernel has no device tree {name}"))
+    }
+
+    /// A file of the board's firmware.
+    pub fn firmware(&self, name: &str) -> Result<PathBuf> {
+        let file = self.folder.join(FIRMWARE.1).join(name);
+        ensure!(
+            file.exists(),
+            "{} is missing: it comes with Debian's {}",
+            file.display(),
+            FIRMWARE.0
+        );
+        Ok(file)
     }
 
     /// The wanted drivers, each behind those that it needs.
@@ -63,6 +123,9 @@ impl Kernel {
     fn add(&self, name: &str, ordered: &mut Vec<Driver>, depth: usize) -> Result<()> {
         ensure!(depth < 16, "the driver {name} needs itself");
         let name = name.replace('-', "_");
+        if self.built_in.contains(&name) {
+            return Ok(());
+        }
         let path = self
             .drivers
             .get(&name)
@@ -120,67 +183,44 @@ fn depends(module: &[u8]) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-fn is_image(name: &std::ffi::OsStr) -> bool {
-    name.to_string_lossy().starts_with("vmlinuz-")
+/// What is in a folder; nothing where there is none.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// The first file of that name in one of a folder's folders.
+fn below(folder: &Path, name: &str) -> Option<PathBuf> {
+    let files = entries(folder).into_iter().map(|inner| inner.join(name));
+    files.into_iter().find(|file| file.exists())
+}
+
+fn named(path: &Path, prefix: &str) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().starts_with(prefix)
+}
+
+/// A driver's name, with underscores, from where it lies.
+fn driver_name(path: &Path) -> Option<String> {
+    let (name, _) = path.file_name()?.to_str()?.split_once(".ko")?;
+    Some(name.replace('-', "_"))
 }
 
 fn collect(folder: &Path, drivers: &mut BTreeMap<String, PathBuf>) -> Result<()> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Ok(());
-    };
-    for entry in entries {
-        let path = entry?.path();
+    for path in entries(folder) {
         if path.is_dir() && !path.is_symlink() {
             collect(&path, drivers)?;
-        } else if let Some(name) = path.file_name().and_then(|name| name.to_str())
-            && let Some((name, _)) = name.split_once(".ko")
-        {
-            drivers.insert(name.replace('-', "_"), path);
+        } else if let Some(name) = driver_name(&path) {
+            drivers.insert(name, path);
         }
     }
     Ok(())
 }
 
-/// The package, with a version in its name, that a package of Debian's stands for now.
-fn newest(package: &str) -> Result<String> {
-    let foreign = format!("{package}:arm64");
-    if !succeeds(Command::new("apt-cache").args(["show", &foreign])) {
-        bail!(
-            "no kernel: Debian's {foreign} is not known here. As root: `dpkg --add-architecture \
-             arm64 && apt-get update`; or name a folder with boot/ and lib/modules/ by --kernel"
-        );
-    }
-    let depends = output(Command::new("apt-cache").args(["depends", &foreign]))?;
-    dependency(&depends).with_context(|| format!("{foreign} depends on no linux-image-VERSION"))
-}
-
-/// The versioned kernel among what `apt-cache depends` prints; the first line is the
-/// package itself.
-fn dependency(printed: &str) -> Option<String> {
-    let mut words = printed.lines().skip(1).flat_map(str::split_whitespace);
-    let word = words.find(|word| word.starts_with("linux-image-"))?;
-    Some(word.trim_end_matches(":arm64").to_owned())
-}
-
-/// Downloads a package, and unpacks it.
-fn unpack(package: &str, folder: &Path) -> Result<()> {
-    let foreign = format!("{package}:arm64");
-    eprintln!("== the kernel {foreign}");
-    run(Command::new("apt-get")
-        .args(["download", "--quiet", &foreign])
-        .current_dir(folder))?;
-    let archive = fs::read_dir(folder)?
-        .flatten()
-        .map(|file| file.path())
-        .find(|file| file.extension().is_some_and(|kind| kind == "deb"))
-        .context("apt-get left no package")?;
-    run(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(folder))?;
-    fs::remove_file(archive).map_err(Into::into)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::run;
 
     fn kernel(drivers: &[(&str, &str)]) -> (tempfile::TempDir, Kernel) {
         let folder = tempfile::tempdir().unwrap();
@@ -242,12 +282,5 @@ mod tests {
         assert_eq!(names(drivers), ["jbd2", "ext4"]);
         let refused = kernel.drivers(&["odd".to_owned()]).err().unwrap();
         assert!(refused.to_string().contains("no module"));
-    }
-
-    #[test]
-    fn the_version_is_what_the_package_depends_on() {
-        let printed = "linux-image-arm64:arm64\n  Depends: linux-image-6.1.0-57-arm64:arm64\n";
-        assert_eq!(dependency(printed).unwrap(), "linux-image-6.1.0-57-arm64");
-        assert_eq!(dependency("linux-image-arm64:arm64\n"), None);
     }
 }

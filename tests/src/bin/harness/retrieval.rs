@@ -11,7 +11,7 @@ use earwitness_tests::{
     episodes::EpisodeSet,
     report::table,
     retrieval::{
-        Bm25, Counterfactual, Dense, MinMax, PoolSize, Retriever, RetrieverReport, Rrf,
+        Bm25, Counterfactual, Dense, MinMax, Pool, PoolSize, Retriever, RetrieverReport, Rrf,
         SharedEmbedder, counterfactual, evaluate, pools,
     },
 };
@@ -37,6 +37,10 @@ pub struct Arguments {
     /// each episode by itself
     #[arg(long)]
     counterfactual: bool,
+    /// Also how many of the best three by unrounded keys are the best three by the
+    /// store's, words aside
+    #[arg(long)]
+    rounding: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -63,6 +67,8 @@ struct Results {
     retrievers: BTreeMap<String, RetrieverReport>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     counterfactual: BTreeMap<String, Counterfactual>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    same_best_three: Option<f64>,
     skipped: usize,
 }
 
@@ -90,6 +96,11 @@ impl Arguments {
             }
             retrievers.insert(name.label(), report);
         }
+        let same_best_three = if self.rounding {
+            Some(same_best_three(&pools, &mut opener)?)
+        } else {
+            None
+        };
         let skipped = retrievers
             .values()
             .map(|report| report.skipped)
@@ -102,6 +113,7 @@ impl Arguments {
             Results {
                 retrievers,
                 counterfactual: counterfactuals,
+                same_best_three,
                 skipped,
             },
             &table,
@@ -115,6 +127,33 @@ impl Arguments {
             &self.retrievers
         }
     }
+}
+
+/// Of the three records that fit each question best by unrounded keys, the mean share
+/// that is among the three best of the store's int8 keys.
+fn same_best_three(pools: &[Pool<'_>], opener: &mut Opener) -> Result<f64> {
+    const BEST: usize = 3;
+    let mut threew = opener.device(RecallOptions {
+        words: 0.0,
+        ..RecallOptions::default()
+    })?;
+    let bar = progress("rounding", pools.len());
+    let (mut same, mut all) = (0, 0);
+    for pool in pools {
+        threew.index(&pool.records)?;
+        for asked in &pool.questions {
+            let exact = threew.rank_exact(asked, BEST)?;
+            let rounded = threew.rank(asked)?;
+            let rounded: Vec<usize> = rounded.iter().take(BEST).map(|best| best.0).collect();
+            same += exact.iter().filter(|place| rounded.contains(place)).count();
+            all += exact.len();
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let share = same as f64 / all.max(1) as f64;
+    eprintln!("int8 keys find {share:.4} of the best three of unrounded ones");
+    Ok(share)
 }
 
 fn other_voices(
@@ -181,9 +220,13 @@ impl Opener {
     }
 
     fn threew(&mut self, options: RecallOptions) -> Result<Box<dyn Retriever>> {
+        Ok(Box::new(self.device(options)?))
+    }
+
+    fn device(&mut self, options: RecallOptions) -> Result<ThreeW> {
         let pack = Pack::open(&self.packs, Kind::Threew)?;
         let device = Device::load(&pack, options)?;
-        Ok(Box::new(ThreeW::new(self.embedder()?, device)))
+        Ok(ThreeW::new(self.embedder()?, device))
     }
 }
 
