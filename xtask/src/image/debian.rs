@@ -1,6 +1,7 @@
 //! Packages of Debian's for 64-bit Arm, of the suite that this machine has or of another.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -33,14 +34,21 @@ impl Suite {
             fs::create_dir_all(folder.join(part))?;
         }
         let place = |part: &str| folder.join(part).display().to_string();
-        let sources = format!(
-            "deb [arch=arm64 signed-by={KEYS}] {} {name} main non-free-firmware\n",
-            mirror()?
-        );
+        let mirror = mirror()?;
+        // Backports hold what is newer, and nothing else.
+        let sources: String = BTreeSet::from([name, name.trim_end_matches("-backports")])
+            .into_iter()
+            .map(|suite| {
+                format!(
+                    "deb [arch=arm64 signed-by={KEYS}] {mirror} {suite} main non-free-firmware\n"
+                )
+            })
+            .collect();
         fs::write(folder.join("sources.list"), sources)?;
         let settings = [
             format!("Dir::Etc::sourcelist={}", place("sources.list")),
             "Dir::Etc::sourceparts=-".to_owned(),
+            format!("APT::Default-Release={name}"),
             format!("Dir::State::lists={}", place("lists")),
             format!("Dir::Cache={}", place("cache")),
             "APT::Architecture=arm64".to_owned(),

@@ -37,13 +37,14 @@ impl Kernel {
         };
         let versioned = suite.newest(&described.kernel)?;
         let needs_firmware = !described.firmware().is_empty();
-        let folder = kept.join(if needs_firmware {
+        let name = if needs_firmware {
             format!("{versioned}+{}", FIRMWARE.0)
         } else {
             versioned.clone()
-        });
+        };
+        let folder = kept.join(&name);
         if !folder.exists() {
-            let staging = folder.with_extension("new");
+            let staging = kept.join(name + ".new");
             let _ = fs::remove_dir_all(&staging);
             fs::create_dir_all(&staging)?;
             for package in suite.parts(&versioned)? {
